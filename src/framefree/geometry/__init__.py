@@ -1,1 +1,11 @@
-"""."""
+"""Rotations, poses, twists, quaternions and moments; nothing about machines.
+
+Every function takes `casadi.SX` or `casadi.DM` (or anything NumPy reads, taken as `DM`) and returns
+the same kind. Conventions: `docs/conventions.md`.
+"""
+
+from framefree.geometry import operators, quaternion, se3, so3
+from framefree.geometry.arrays import GeometryError
+from framefree.geometry.moments import Moments, MomentsError
+
+__all__ = ["GeometryError", "Moments", "MomentsError", "operators", "quaternion", "se3", "so3"]

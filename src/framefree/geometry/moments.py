@@ -1,0 +1,276 @@
+"""Moments: total, first and second moment of a distribution of points.
+
+One type for mass (kg), stiffness (N/m) and damping (N s/m) alike, see [Konz2024, sec. 3.3].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from framefree.geometry import se3
+from framefree.geometry.arrays import (
+    GeometryError,
+    Matrix,
+    MatrixLike,
+    as_matrix,
+    as_shape,
+    as_vector,
+)
+from framefree.geometry.operators import Vee, Wed
+
+SYMMETRY_TOLERANCE = 1e-9
+
+
+class MomentsError(GeometryError):
+    """A distribution cannot be what it is said to be, such as a body of negative mass."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moments:
+    """Weights w_p at points h_p of a frame: their sum, first and second moment.
+
+        total = sum w_p,    first = sum w_p h_p,    second = sum w_p h_p h_p^T
+
+    The total may be zero (a torsion spring), and no sign is demanded: see `problems` and
+    `validate_mass`. Numbers are kept as float and read-only NumPy arrays; if any entry is
+    symbolic, all three are kept as `casadi.SX`. Properties and results are of the same kind.
+
+    Attributes
+    ----------
+    total
+        Zeroth moment: kg, N/m or N s/m. Below, "weight" stands for this unit.
+    first
+        First moment (3) about the frame origin, weight m.
+    second
+        Second moment (3x3), symmetric, about the frame origin, weight m^2.
+    """
+
+    total: Any
+    first: Any
+    second: Any
+
+    def __post_init__(self) -> None:
+        total = as_shape(self.total, (1, 1), "total")
+        first = as_vector(self.first, 3, "first")
+        second = as_shape(self.second, (3, 3), "second")
+        parts = (total, first, second)
+        if any(isinstance(part, ca.SX) for part in parts):
+            values = tuple(ca.SX(part) for part in parts)
+        else:
+            values = _checked(total, first, second)
+        for name, value in zip(("total", "first", "second"), values, strict=True):
+            object.__setattr__(self, name, value)
+
+    # ---- makers
+
+    @staticmethod
+    def of_points(points: MatrixLike, weights: MatrixLike) -> Moments:
+        """Return the moments of `weights` (n) at `points` (n, 3), m."""
+        w = as_matrix(weights)
+        h = as_shape(points, (w.numel(), 3), "points") if w.numel() else ca.DM.zeros(0, 3)
+        weighted = h * ca.repmat(ca.reshape(w, -1, 1), 1, 3)
+        return Moments(ca.sum(w), ca.sum1(weighted).T, h.T @ weighted)
+
+    @staticmethod
+    def of(total: MatrixLike, center: MatrixLike, moment: MatrixLike) -> Moments:
+        """Return the moments with this total, center (3), m, and moment (3x3), weight m^2.
+
+        The moment is taken about the frame origin: sum w_p wed(h_p)^T wed(h_p) = Vee(second),
+        for mass what is called the inertia tensor.
+        """
+        moment = as_shape(moment, (3, 3), "moment")
+        return Moments(total, as_matrix(total) * as_vector(center, 3, "center"), Wed(moment))
+
+    @staticmethod
+    def of_body(mass: MatrixLike, center: MatrixLike, inertia_at_center: MatrixLike) -> Moments:
+        """Return the moments of a body of this mass, kg, center of mass (3), m, and inertia (3x3).
+
+        The inertia, kg m^2, is taken about the center of mass, in the axes of the frame.
+        """
+        mass, c = as_shape(mass, (1, 1), "mass"), as_vector(center, 3, "center")
+        inertia = as_shape(inertia_at_center, (3, 3), "inertia_at_center")
+        return Moments(mass, mass * c, Wed(inertia) + mass * (c @ c.T))
+
+    @staticmethod
+    def zero() -> Moments:
+        """Return the moments of nothing, the neutral element of +."""
+        return Moments(0.0, np.zeros(3), np.zeros((3, 3)))
+
+    # ---- what they say
+
+    @property
+    def symbolic(self) -> bool:
+        """Whether the entries are `SX` rather than numbers."""
+        return isinstance(self.total, ca.SX)
+
+    @property
+    def center(self) -> Any:
+        """Center (3), m: first / total. A total of zero has none."""
+        if not self.symbolic and self.total == 0.0:
+            raise MomentsError("the total of these `Moments` is zero, so they have no `center`")
+        return self.first / self.total
+
+    @property
+    def moment(self) -> Any:
+        """Moment (3x3), weight m^2, about the frame origin: Vee(second)."""
+        return self._like_self(Vee(self.second))
+
+    @property
+    def moment_at_center(self) -> Any:
+        """Moment (3x3), weight m^2, about the center; for a body, its inertia."""
+        c = as_matrix(self.center)
+        return self._like_self(Vee(as_matrix(self.second) - self.total * (c @ c.T)))
+
+    @property
+    def matrix4(self) -> Any:
+        """The 4x4 form [second, first; first^T, total] = sum w_p (h_p, 1) (h_p, 1)^T."""
+        f = as_matrix(self.first)
+        return self._like_self(ca.blockcat([[as_matrix(self.second), f], [f.T, self.total]]))
+
+    @property
+    def matrix6(self) -> Any:
+        """The 6x6 form [total I, wed(first)^T; wed(first), moment] = Vee(matrix4).
+
+        For twists xi = (v, w) of the frame: sum w_p |v + w x h_p|^2 = xi . matrix6 xi.
+        """
+        return self._like_self(Vee(self.matrix4))
+
+    # ---- what can be done with them
+
+    def moved(self, G_ab: MatrixLike) -> Moments:
+        """Return the same distribution seen from frame a, when these moments are given in frame b.
+
+        Points h_b become h_a = R_ab h_b + r_ab, so matrix4 becomes G matrix4 G^T, and matrix6
+        becomes Ad_G^-T matrix6 Ad_G^-1.
+        """
+        R, r = se3.rotation(G_ab), se3.position(G_ab)
+        turned = R @ as_matrix(self.first)
+        second = R @ as_matrix(self.second) @ R.T
+        cross = (turned + self.total * r / 2) @ r.T
+        return Moments(self.total, turned + self.total * r, second + cross + cross.T)
+
+    def __add__(self, other: Moments) -> Moments:
+        if not isinstance(other, Moments):
+            return NotImplemented
+        return _combined([self, other])
+
+    def __radd__(self, other: object) -> Moments:
+        # `sum` of several starts with the number 0.
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    def __mul__(self, factor: Any) -> Moments:
+        if isinstance(factor, Moments):
+            return NotImplemented
+        factor = as_shape(factor, (1, 1), "factor")
+        parts = (as_matrix(part) for part in (self.total, self.first, self.second))
+        return Moments(*(factor * part for part in parts))
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Moments:
+        return -1.0 * self
+
+    def __sub__(self, other: Moments) -> Moments:
+        return self + (-other)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether all entries are equal, exactly; symbolic ones if they are the same expression."""
+        if not isinstance(other, Moments) or self.symbolic != other.symbolic:
+            return False
+        if self.symbolic:
+            return bool(ca.is_equal(self.matrix4, other.matrix4, 1_000_000))
+        return np.array_equal(self.matrix4, other.matrix4)
+
+    def __hash__(self) -> int:
+        return hash(str(self.total)) if self.symbolic else hash(self.total)
+
+    # ---- what is wrong with them
+
+    def problems(self, tolerance: float = 1e-9) -> tuple[str, ...]:
+        """Return what is unphysical about these moments, in words; empty if nothing is.
+
+        Checked are the sign of the total, the 6x6 form (positive semidefinite: no motion has
+        negative energy) and the 4x4 form (positive semidefinite: positive weights at points can
+        make it, which for the principal moments at the center is the triangle inequality). The
+        tolerance is relative. Symbolic moments have no values to check.
+        """
+        if self.symbolic:
+            return ()
+        found = []
+        if self.total < 0.0:
+            found.append(f"the total is negative, {self.total:.6g}")
+        lowest6 = _lowest_eigenvalue(self.matrix6, self._length, [1, 1, 1, 0, 0, 0])
+        if lowest6 < -tolerance:
+            found.append(
+                "the 6x6 form is not positive semidefinite: "
+                f"its lowest eigenvalue is {lowest6:.3g} of its largest"
+            )
+        lowest4 = _lowest_eigenvalue(self.matrix4, self._length, [0, 0, 0, 1])
+        if lowest4 < -tolerance:
+            found.append(
+                "the 4x4 form is not positive semidefinite (triangle inequality of the principal "
+                f"moments): its lowest eigenvalue is {lowest4:.3g} of its largest"
+            )
+        return tuple(found)
+
+    def validate_mass(self, name: str, tolerance: float = 1e-9) -> None:
+        """Raise `MomentsError` unless body `name` can have these moments as its mass distribution.
+
+        That is: a positive total and a positive semidefinite 4x4 form.
+        """
+        if self.symbolic:
+            return
+        if not self.total > 0.0:
+            raise MomentsError(f"body `{name}`: expected a positive mass, got {self.total:.6g}")
+        problems = self.problems(tolerance)
+        if problems:
+            raise MomentsError(f"body `{name}`: impossible mass distribution: {problems[-1]}")
+
+    # ---- helpers
+
+    @property
+    def _length(self) -> float:
+        """A length, m, in which the weight and the moment are of like size."""
+        second, first = np.abs(self.second).max(), np.abs(self.first).max()
+        if self.total != 0.0:
+            return max(np.sqrt(second / abs(self.total)), first / abs(self.total)) or 1.0
+        return (second / first if first else 1.0) or 1.0
+
+    def _like_self(self, matrix: Matrix) -> Any:
+        return matrix if isinstance(matrix, ca.SX) else np.array(matrix)
+
+
+def _combined(parts: Iterable[Moments]) -> Moments:
+    rows = [(as_matrix(m.total), as_matrix(m.first), as_matrix(m.second)) for m in parts]
+    return Moments(*(sum(column[1:], column[0]) for column in zip(*rows, strict=True)))
+
+
+def _checked(total: ca.DM, first: ca.DM, second: ca.DM) -> tuple[float, np.ndarray, np.ndarray]:
+    """Return numbers as float and read-only arrays; refuse what is not finite or not symmetric."""
+    values = float(total), np.array(first).ravel(), np.array(second)
+    for name, value in zip(("total", "first", "second"), values, strict=True):
+        if not np.all(np.isfinite(value)):
+            raise MomentsError(f"`{name}` of `Moments` must be finite, got {value}")
+    asymmetry = np.abs(values[2] - values[2].T).max()
+    if asymmetry > SYMMETRY_TOLERANCE * np.abs(values[2]).max():
+        raise MomentsError(f"`second` of `Moments` must be symmetric, got {values[2].tolist()}")
+    symmetric = (values[2] + values[2].T) / 2
+    for array in (values[1], symmetric):
+        array.flags.writeable = False
+    return values[0], values[1], symmetric
+
+
+def _lowest_eigenvalue(form: np.ndarray, length: float, weight_rows: list[int]) -> float:
+    """Return the lowest eigenvalue, relative to the largest, with lengths measured in `length`.
+
+    `weight_rows` marks the rows whose unit carries no length.
+    """
+    scale = np.where(weight_rows, 1.0, 1.0 / length)
+    eigenvalues = np.linalg.eigvalsh(form * np.outer(scale, scale))
+    largest = np.abs(eigenvalues).max()
+    return float(eigenvalues[0] / largest) if largest > 0.0 else 0.0
