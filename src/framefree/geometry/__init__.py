@@ -4,8 +4,18 @@ Every function takes `casadi.SX` or `casadi.DM` (or anything NumPy reads, taken 
 the same kind. Conventions: `docs/conventions.md`.
 """
 
-from framefree.geometry import operators, quaternion, se3, so3
+from framefree.geometry import attitude, euler, operators, quaternion, se3, so3
 from framefree.geometry.arrays import GeometryError
 from framefree.geometry.moments import Moments, MomentsError
 
-__all__ = ["GeometryError", "Moments", "MomentsError", "operators", "quaternion", "se3", "so3"]
+__all__ = [
+    "GeometryError",
+    "Moments",
+    "MomentsError",
+    "attitude",
+    "euler",
+    "operators",
+    "quaternion",
+    "se3",
+    "so3",
+]

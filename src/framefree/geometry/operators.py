@@ -10,8 +10,8 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
-from framefree.geometry import so3
 from framefree.geometry.arrays import GeometryError, Matrix, MatrixLike, as_matrix, from_rows
+from framefree.geometry.skew import vee, wed
 
 
 def vee2(Q: MatrixLike) -> Matrix:
@@ -34,7 +34,7 @@ def Vee(Q: MatrixLike) -> Matrix:
         return _trace_shifted(Q, (Q[1, 1] + Q[2, 2], Q[0, 0] + Q[2, 2], Q[0, 0] + Q[1, 1]))
     if Q.shape == (4, 4):
         b, c, d = Q[:3, 3], Q[3, :3].T, Q[3, 3]
-        return from_rows([[d * ca.DM(np.eye(3)), so3.wed(-b)], [so3.wed(c), Vee(Q[:3, :3])]])
+        return from_rows([[d * ca.DM(np.eye(3)), wed(-b)], [wed(c), Vee(Q[:3, :3])]])
     raise GeometryError(f"`Vee` takes a 3x3 or 4x4 matrix, got {Q.shape}")
 
 
@@ -48,7 +48,7 @@ def Wed(Q: MatrixLike) -> Matrix:
         half = (Q[0, 0] + Q[1, 1] + Q[2, 2]) / 2
         return _trace_shifted(Q, (half - Q[0, 0], half - Q[1, 1], half - Q[2, 2]))
     if Q.shape == (6, 6):
-        b, c, d = -so3.vee(Q[:3, 3:]), so3.vee(Q[3:, :3]), Q[0, 0]
+        b, c, d = -vee(Q[:3, 3:]), vee(Q[3:, :3]), Q[0, 0]
         return from_rows([[Wed(Q[3:, 3:]), b], [c.T, d]])
     raise GeometryError(f"`Wed` takes a 3x3 or 6x6 matrix, got {Q.shape}")
 

@@ -51,17 +51,25 @@ def scaled_from_rotation(R: MatrixLike) -> Matrix:
     xx, yy, zz = R[0, 0], R[1, 1], R[2, 2]
     wx, wy, wz = R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]
     xy, xz, yz = R[0, 1] + R[1, 0], R[0, 2] + R[2, 0], R[1, 2] + R[2, 1]
-    columns = (
-        ca.vertcat(1 + xx + yy + zz, wx, wy, wz),
-        ca.vertcat(wx, 1 + xx - yy - zz, xy, xz),
-        ca.vertcat(wy, xy, 1 - xx + yy - zz, yz),
-        ca.vertcat(wz, xz, yz, 1 - xx - yy + zz),
+    return dominant_column(
+        from_rows(
+            [
+                [1 + xx + yy + zz, wx, wy, wz],
+                [wx, 1 + xx - yy - zz, xy, xz],
+                [wy, xy, 1 - xx + yy - zz, yz],
+                [wz, xz, yz, 1 - xx - yy + zz],
+            ]
+        )
     )
-    best, largest = columns[0], columns[0][0]
+
+
+def dominant_column(K: Matrix) -> Matrix:
+    """Return the column (4) of K (4x4) whose diagonal entry is largest, the first of equals."""
+    best, largest = K[:, 0], K[0, 0]
     for i in (1, 2, 3):
-        better = columns[i][i] > largest
-        best = ca.if_else(better, columns[i], best)
-        largest = ca.if_else(better, columns[i][i], largest)
+        better = K[i, i] > largest
+        best = ca.if_else(better, K[:, i], best)
+        largest = ca.if_else(better, K[i, i], largest)
     return best
 
 

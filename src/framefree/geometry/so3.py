@@ -8,23 +8,29 @@ and, where the function itself exists there, beyond.
 from __future__ import annotations
 
 import casadi as ca
+import numpy as np
 
 from framefree.geometry import quaternion
 from framefree.geometry.arrays import Matrix, MatrixLike, as_shape, as_vector, from_rows
+from framefree.geometry.operators import Vee, vee2
 from framefree.geometry.series import cotangent_ratio, sine_ratios
+from framefree.geometry.skew import vee, wed
 
+__all__ = [
+    "exp",
+    "left_jacobian",
+    "left_jacobian_inverse",
+    "log",
+    "nearest_rotation",
+    "right_jacobian",
+    "right_jacobian_inverse",
+    "skew_polynomial",
+    "vee",
+    "wed",
+]
 
-def wed(w: MatrixLike) -> Matrix:
-    """Return the skew matrix (3x3) of w (3): wed(a) b = a x b."""
-    w = as_vector(w, 3, "w")
-    x, y, z = w[0], w[1], w[2]
-    return from_rows([[0, -z, y], [z, 0, -x], [-y, x, 0]])
-
-
-def vee(W: MatrixLike) -> Matrix:
-    """Return w (3) of a skew matrix (3x3): vee(wed(w)) = w. Only the lower triangle is read."""
-    W = as_shape(W, (3, 3), "W")
-    return ca.vertcat(W[2, 1], -W[2, 0], W[1, 0])
+# Enough for `nearest_rotation` to tell two eigenvalues apart that differ by one part in 10^6.
+SQUARINGS = 27
 
 
 def exp(w: MatrixLike) -> Matrix:
@@ -65,6 +71,58 @@ def left_jacobian_inverse(w: MatrixLike) -> Matrix:
 def right_jacobian_inverse(w: MatrixLike) -> Matrix:
     """Return the inverse (3x3) of `right_jacobian(w)`; it is infinite at full turns."""
     return left_jacobian_inverse(-as_vector(w, 3, "w"))
+
+
+def nearest_rotation(Q: MatrixLike) -> Matrix:
+    """Return the rotation R (3x3) nearest to Q (3x3): it minimises sum of (R - Q)_ij^2.
+
+    It exists for every Q, also of negative determinant. With singular values s1 >= s2 >= s3 it is
+    unique iff s2 + sign(det Q) s3 > 0; otherwise one of the nearest is returned (the identity
+    for Q = 0), and the derivative means nothing.
+
+    The quaternion of R is the top eigenvector of a symmetric matrix linear in Q [Davenport1968].
+    Two Newton steps make it, and its derivative, exact. As `SX` it holds while
+    s2 + sign(det Q) s3 > 1e-6 s1; numbers have no such bound.
+    """
+    Q = as_shape(Q, (3, 3), "Q")
+    size = ca.sum(ca.fabs(Q))
+    Q = Q / ca.if_else(size > 0, size, 1)
+    z, trace = vee2(Q), Q[0, 0] + Q[1, 1] + Q[2, 2]
+    K = from_rows([[trace, z.T], [z, Q + Q.T - trace * ca.DM(np.eye(3))]])
+    q = quaternion.normalise(quaternion.dominant_column(_top_projector(K)))
+    for _ in range(2):
+        step = _newton_step(quaternion.to_rotation(q).T @ Q)
+        q = quaternion.normalise(quaternion.product(q, ca.vertcat(1, step / 2)))
+    return quaternion.to_rotation(q)
+
+
+def _top_projector(K: Matrix) -> Matrix:
+    """Return a multiple of the projector (4x4) onto the eigenvectors of K of top eigenvalue.
+
+    K must be symmetric with no eigenvalue above 1 in size. An expression has no eigenvalue
+    solver, but the powers of K + I, found by squaring, tend to the projector.
+    """
+    if isinstance(K, ca.DM) and K.is_regular():
+        values, vectors = np.linalg.eigh(np.array(K))
+        top = vectors[:, values > values[-1] - 1e-15]
+        return ca.DM(top @ top.T)
+    power = K + ca.DM(np.eye(4))
+    for _ in range(SQUARINGS):
+        power = ca.triu2symm(ca.triu(power @ power))
+        power = power / (power[0, 0] + power[1, 1] + power[2, 2] + power[3, 3])
+    return power
+
+
+def _newton_step(M: Matrix) -> Matrix:
+    """Return the step w (3) that maximises tr(exp(w)^T M) to second order; zero if it is flat."""
+    gradient, H = vee2(M), Vee((M + M.T) / 2)
+    a, b, c = H[:, 0], H[:, 1], H[:, 2]
+    bc = ca.cross(b, c)
+    determinant = ca.dot(a, bc)
+    cramer = gradient[0] * bc + gradient[1] * ca.cross(c, a) + gradient[2] * ca.cross(a, b)
+    trace = H[0, 0] + H[1, 1] + H[2, 2]
+    curved = determinant > 1e-14 * trace**3
+    return ca.if_else(curved, cramer, 0) / ca.if_else(curved, determinant, 1)
 
 
 def skew_polynomial(w: Matrix, a: Matrix, b: Matrix) -> Matrix:
