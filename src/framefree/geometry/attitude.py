@@ -156,7 +156,7 @@ class AttitudeFunction:
         )
 
     def _principal_quaternions(self) -> np.ndarray:
-        """Return columns (4, 4): the minimum, and the minimum times half turns about X's columns."""
+        """Return (4, 4): the minimum, and the minimum times half turns about X's columns."""
         q0 = quaternion.from_rotation(self.minimum)
         turns = np.eye(4)
         turns[1:, 1:] = self.X
