@@ -1,0 +1,259 @@
+"""The machine on paper: bodies, joints and all that acts between them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import casadi
+import numpy as np
+
+from framefree.machine import state
+from framefree.machine.body import WORLD, Body
+from framefree.machine.checks import check_parts
+from framefree.machine.frame import Frame
+from framefree.machine.joint import Joint
+from framefree.machine.part import Part, set_field
+from framefree.machine.problems import MachineError, Problems
+from framefree.machine.tree import arrange, unknown
+from framefree.machine.values import numbers
+
+GRAVITY = (0.0, 0.0, -9.81)
+_SEQUENCES = (
+    "bodies",
+    "joints",
+    "frames",
+    "springs",
+    "dampers",
+    "loops",
+    "couplings",
+    "actuators",
+    "geometry",
+    "keyframes",
+    "remarks",
+    "ignored",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Machine(Part):
+    """A rigid-body machine: a tree of bodies and joints, loops that close it, and what acts on it.
+
+    Bodies and joints are stored in depth-first order, parents before children: `joints[i]` moves
+    `bodies[i]`, and `parent[i]` is the index of the body it hangs on, -1 for the world.
+
+    Parameters
+    ----------
+    bodies, joints : sequence of Body, Joint
+        Each body is the child of exactly one joint. The world is no body; its name is "world".
+    frames : sequence of Frame
+    springs, dampers, loops, couplings, actuators : sequences
+    gravity : (3,)
+        Acceleration of free fall in world axes, m/s^2.
+    fluid : Fluid or None
+    name : str
+    geometry : sequence of Shape
+        What the viewer draws.
+    keyframes : sequence of Keyframe
+    remarks, ignored : sequence of str
+        Notes of a reader: what is wrong but was read, and what was left out and does not move
+        anything.
+
+    Raises
+    ------
+    MachineError
+        Listing everything that is wrong.
+    """
+
+    bodies: tuple[Body, ...]
+    joints: tuple[Joint, ...]
+    frames: tuple[Frame, ...] = ()
+    springs: tuple[Any, ...] = ()
+    dampers: tuple[Any, ...] = ()
+    loops: tuple[Any, ...] = ()
+    couplings: tuple[Any, ...] = ()
+    actuators: tuple[Any, ...] = ()
+    gravity: Any = GRAVITY
+    fluid: Any = None
+    name: str = ""
+    geometry: tuple[Any, ...] = ()
+    keyframes: tuple[Any, ...] = ()
+    remarks: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        problems = Problems()
+        for name in _SEQUENCES:
+            set_field(self, name, tuple(getattr(self, name)))
+        with problems.at():
+            set_field(self, "gravity", numbers(self.gravity, (3,), "`gravity`"))
+        check_parts(self, problems)
+        bodies, joints = arrange(self.bodies, self.joints, self.frames, problems)
+        problems.raise_if_any()
+        set_field(self, "bodies", bodies)
+        set_field(self, "joints", joints)
+
+    # ------------------------------------------------------------------ the tree
+
+    @cached_property
+    def body_index(self) -> Mapping[str, int]:
+        """Index of each body by name; -1 for "world"."""
+        return MappingProxyType({WORLD: -1, **{body.name: i for i, body in enumerate(self.bodies)}})
+
+    @cached_property
+    def joint_index(self) -> Mapping[str, int]:
+        """Index of each joint by name."""
+        return MappingProxyType({joint.name: i for i, joint in enumerate(self.joints)})
+
+    @cached_property
+    def parent(self) -> tuple[int, ...]:
+        """Index of the body that body i hangs on, -1 for the world."""
+        return tuple(self.body_index[joint.parent] for joint in self.joints)
+
+    @cached_property
+    def children(self) -> tuple[tuple[int, ...], ...]:
+        """Indices of the bodies that hang on body i."""
+        below: list[list[int]] = [[] for _ in self.bodies]
+        for i, parent in enumerate(self.parent):
+            if parent >= 0:
+                below[parent].append(i)
+        return tuple(map(tuple, below))
+
+    @cached_property
+    def _frames(self) -> Mapping[str, Frame]:
+        own = {name: Frame(name, name) for name in (WORLD, *(body.name for body in self.bodies))}
+        return MappingProxyType({**own, **{frame.name: frame for frame in self.frames}})
+
+    def frame(self, name: str) -> Frame:
+        """Return the frame of this name; every body, and "world", has one of its own name."""
+        if name not in self._frames:
+            raise MachineError(unknown("frame", name, self._frames))
+        return self._frames[name]
+
+    def body(self, name: str) -> Body:
+        """Return the body of this name."""
+        if name not in self.body_index or name == WORLD:
+            raise MachineError(unknown("body", name, [body.name for body in self.bodies]))
+        return self.bodies[self.body_index[name]]
+
+    def joint(self, name: str) -> Joint:
+        """Return the joint of this name."""
+        if name not in self.joint_index:
+            raise MachineError(unknown("joint", name, self.joint_index))
+        return self.joints[self.joint_index[name]]
+
+    @cached_property
+    def problems(self) -> tuple[str, ...]:
+        """What is doubtful about the machine but does not forbid to use it."""
+        return (*self.remarks, *(message for body in self.bodies for message in body.problems))
+
+    # ------------------------------------------------------------------ coordinates
+
+    @cached_property
+    def nx(self) -> int:
+        """Number of configuration numbers."""
+        return sum(joint.nx for joint in self.joints)
+
+    @cached_property
+    def nv(self) -> int:
+        """Number of velocities."""
+        return sum(joint.nv for joint in self.joints)
+
+    @cached_property
+    def nu(self) -> int:
+        """Number of inputs."""
+        return sum(actuator.nu for actuator in self.actuators)
+
+    @cached_property
+    def x_slice(self) -> Mapping[str, slice]:
+        """Where each joint's coordinates are in x, by joint name."""
+        return _slices((joint.name, joint.nx) for joint in self.joints)
+
+    @cached_property
+    def v_slice(self) -> Mapping[str, slice]:
+        """Where each joint's velocities are in v, by joint name."""
+        return _slices((joint.name, joint.nv) for joint in self.joints)
+
+    @cached_property
+    def u_slice(self) -> Mapping[str, slice]:
+        """Where each actuator's inputs are in u, by actuator name."""
+        return _slices((actuator.name, actuator.nu) for actuator in self.actuators)
+
+    @cached_property
+    def x_names(self) -> tuple[str, ...]:
+        """A name for every configuration number."""
+        return tuple(name for joint in self.joints for name in joint.x_names)
+
+    @cached_property
+    def v_names(self) -> tuple[str, ...]:
+        """A name for every velocity."""
+        return tuple(name for joint in self.joints for name in joint.v_names)
+
+    @cached_property
+    def u_names(self) -> tuple[str, ...]:
+        """A name for every input."""
+        return tuple(name for actuator in self.actuators for name in actuator.u_names)
+
+    # ------------------------------------------------------------------ states
+
+    def neutral(self) -> np.ndarray:
+        """Return the configuration (nx,) in which every joint is neutral."""
+        return np.concatenate([np.zeros(0), *(joint.kind.neutral for joint in self.joints)])
+
+    def random(self, rng: np.random.Generator, batch: int | None = None) -> np.ndarray:
+        """Return a random configuration (nx,), or (batch, nx), within the joints' limits."""
+        if batch is not None:
+            return np.array([self.random(rng) for _ in range(batch)]).reshape(batch, self.nx)
+        return np.concatenate([np.zeros(0), *(joint.random(rng) for joint in self.joints)])
+
+    def integrate(self, x: Any, dv: Any) -> Any:
+        """Move x by dv (velocity times time step) on the joints' groups.
+
+        NumPy arrays, (n,) or (batch, n), or casadi columns.
+        """
+        return self._on_states(state.integrate, (self.nx, self.nv), x, dv)
+
+    def difference(self, x0: Any, x1: Any) -> Any:
+        """Return the shortest dv with integrate(x0, dv) = x1; arrays as for `integrate`."""
+        return self._on_states(state.difference, (self.nx, self.nx), x0, x1)
+
+    def normalise(self, x: Any) -> Any:
+        """Bring quaternions and (cos, sin) pairs of x back to unit length."""
+        return self._on_states(state.normalise, (self.nx,), x)
+
+    def rate_matrix(self, x: Any) -> Any:
+        """A(x) (nx x nv) of casadi columns: dx/dt = A v."""
+        return state.rate_matrix(self._segments, x)
+
+    def validate(self, x: Any, v: Any = None, *, limits: bool = False) -> None:
+        """Raise `StateError` if x, or v, does not fit: shape, finite values, unit quaternions.
+
+        With `limits` coordinates outside of their limits are refused too.
+        """
+        found = state.problems_of(self._segments, x, v, self.nx, self.nv, limits=limits)
+        found.raise_if_any(state.StateError)
+
+    @cached_property
+    def _segments(self) -> tuple[tuple[Joint, slice, slice], ...]:
+        return tuple((j, self.x_slice[j.name], self.v_slice[j.name]) for j in self.joints)
+
+    @cached_property
+    def _numeric(self) -> dict[Callable, Callable]:
+        return {}
+
+    def _on_states(self, function: Callable, sizes: tuple[int, ...], *values: Any) -> Any:
+        if any(isinstance(value, casadi.SX | casadi.DM | casadi.MX) for value in values):
+            return function(self._segments, *values)
+        if function not in self._numeric:
+            segments = self._segments
+            self._numeric[function] = state.numeric(lambda *args: function(segments, *args), sizes)
+        return self._numeric[function](*values)
+
+
+def _slices(sizes: Any) -> Mapping[str, slice]:
+    found, start = {}, 0
+    for name, size in sizes:
+        found[name] = slice(start, start + size)
+        start += size
+    return MappingProxyType(found)

@@ -1,0 +1,73 @@
+"""What all pieces of a machine share: immutable, equal by value, hashable, picklable."""
+
+from dataclasses import fields, is_dataclass
+from typing import Any, ClassVar
+
+import casadi
+import numpy as np
+
+from framefree.machine.problems import MachineError
+
+
+class Part:
+    """Base of the frozen dataclasses that make up a machine.
+
+    Two parts are equal when they are of one class and all their fields are equal. Arrays are
+    compared entry by entry; functions and casadi expressions only by identity.
+    """
+
+    frame_fields: ClassVar[tuple[str, ...]] = ()
+    """Fields that name a frame, a body or "world"."""
+    joint_fields: ClassVar[tuple[str, ...]] = ()
+    """Fields that name a joint."""
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if type(self) is not type(other):
+            return NotImplemented
+        return self._key() == other._key()  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Only fields travel: values cached on the instance may hold casadi objects.
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+            object.__setattr__(self, name, value)
+
+    def _key(self) -> tuple:
+        return plain(self)
+
+
+def plain(value: Any) -> Any:
+    """Hashable stand-in of a field's value; equal exactly when the values are."""
+    if isinstance(value, np.ndarray):
+        return (value.shape, tuple(value.ravel().tolist()))
+    if isinstance(value, casadi.SX | casadi.DM):
+        return ("casadi", id(value)) if isinstance(value, casadi.SX) else plain(value.full())
+    if isinstance(value, tuple | list):
+        return tuple(plain(item) for item in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        names = (field.name for field in fields(value) if field.compare)
+        return (type(value).__name__, *(plain(getattr(value, name)) for name in names))
+    return value
+
+
+def set_field(part: Any, name: str, value: Any) -> None:
+    """Store a checked value in a frozen dataclass; only for use in its `__post_init__`."""
+    object.__setattr__(part, name, value)
+
+
+def checked_name(name: Any, what: str) -> str:
+    """Return a name that parts may carry: text that is not empty and has no space at its ends."""
+    if not isinstance(name, str) or not name or name != name.strip():
+        raise MachineError(
+            f"the name of {what} must be text without spaces at its ends, got {name!r}"
+        )
+    return name
