@@ -1,1 +1,6 @@
-"""."""
+"""Expression graphs as native code."""
+
+from framefree.kernel.graph import CompileError
+from framefree.kernel.kernel import Kernel, compile
+
+__all__ = ["CompileError", "Kernel", "compile"]

@@ -1,0 +1,253 @@
+"""LLVM assembly as text: the functions of a module and their bodies.
+
+Values are strings as LLVM spells them: ``%t3`` for a result, ``splat (double 0x...)`` for a
+constant. Text is both faster to write and easier to read than an object for every instruction.
+"""
+
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from framefree.kernel.target import Target
+
+# What compiled code calls, in the order in which the addresses stand in its table.
+INTERPRETER = (
+    "PyArray_Type",
+    "float64",
+    "PyArray_New",
+    "PyObject_Vectorcall",
+    "PyTuple_New",
+    "PyTuple_SetItem",
+    "Py_DecRef",
+    "PyErr_NoMemory",
+    "PyEval_SaveThread",
+    "PyEval_RestoreThread",
+    "PyMem_RawMalloc",
+    "PyMem_RawFree",
+)
+LIBM = {
+    name: 1
+    for name in (
+        *("sin", "cos", "tan", "asin", "acos", "atan"),
+        *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),
+        *("exp", "log", "log1p", "expm1", "erf", "erfc", "floor", "ceil"),
+    )
+} | {name: 2 for name in ("pow", "atan2", "hypot", "fmod", "remainder")}
+EXTERNALS = (*INTERPRETER, *LIBM)
+
+
+def splat(value: float) -> str:
+    """Write a constant, the same in every lane."""
+    return f"splat (double {bits(value)})"
+
+
+def bits(value: float) -> str:
+    """Write a double exactly."""
+    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+
+
+class Module:
+    """The functions of one compiled program."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self._functions: dict[str, str] = {}
+        self._intrinsics: set[str] = set()
+
+    def has(self, name: str) -> bool:
+        """Tell whether the function exists or is being written."""
+        return name in self._functions
+
+    def reserve(self, name: str) -> None:
+        """Claim a name before its body is written."""
+        self._functions[name] = ""
+
+    def intrinsic(self, name: str, result: str, arguments: str) -> str:
+        """Declare an LLVM intrinsic."""
+        self._intrinsics.add(f"declare {result} @{name}({arguments})")
+        return name
+
+    def define(self, name: str, header: str, code: "Code", attributes: str = "nounwind") -> None:
+        """Add a function whose body is `code`."""
+        body = "\n".join(code.lines)
+        self._functions[name] = f"define {header} {attributes} {{\nentry:\n{body}\n}}\n"
+
+    def text(self) -> str:
+        """Return the module as LLVM assembly."""
+        table = f"@table = internal global [{len(EXTERNALS)} x ptr] zeroinitializer\n"
+        address = "define ptr @table_address() nounwind {\n  ret ptr @table\n}\n"
+        metadata = '!0 = !{}\n!1 = !{!"branch_weights", i32 1, i32 100000}\n'
+        parts = [table, *sorted(self._intrinsics), address, *self._functions.values(), metadata]
+        return "\n".join(parts)
+
+
+class Code:
+    """The body of one function, over vectors of `lanes` doubles."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.target = module.target
+        self.lanes = module.target.lanes
+        self.vector = f"<{self.lanes} x double>"
+        self.integers = f"<{self.lanes} x i64>"
+        self.mask = f"<{self.lanes} x i1>"
+        self.lines: list[str] = []
+        self.block = "entry"
+        self._count = 0
+
+    def fresh(self, prefix: str = "t") -> str:
+        """Return a name not used before."""
+        self._count += 1
+        return f"{prefix}{self._count}"
+
+    def put(self, instruction: str) -> str:
+        """Append an instruction and name its result."""
+        name = "%" + self.fresh()
+        self.lines.append(f"  {name} = {instruction}")
+        return name
+
+    def do(self, instruction: str) -> None:
+        """Append an instruction without a result."""
+        self.lines.append("  " + instruction)
+
+    # Arithmetic on vectors
+
+    def binary(self, operation: str, a: str, b: str) -> str:
+        """Append ``fadd``, ``fsub``, ``fmul`` or ``fdiv``."""
+        return self.put(f"{operation} {self.vector} {a}, {b}")
+
+    def add(self, a: str, b: str) -> str:
+        """Append a + b."""
+        return self.binary("fadd", a, b)
+
+    def sub(self, a: str, b: str) -> str:
+        """Append a - b."""
+        return self.binary("fsub", a, b)
+
+    def mul(self, a: str, b: str) -> str:
+        """Append a * b."""
+        return self.binary("fmul", a, b)
+
+    def div(self, a: str, b: str) -> str:
+        """Append a / b."""
+        return self.binary("fdiv", a, b)
+
+    def neg(self, a: str) -> str:
+        """Append -a."""
+        return self.put(f"fneg {self.vector} {a}")
+
+    def fma(self, a: str, b: str, c: str) -> str:
+        """Append a*b + c, with one rounding where the machine can."""
+        if not self.target.fma:
+            return self.add(self.mul(a, b), c)
+        return self.call("fma", a, b, c)
+
+    def call(self, name: str, *arguments: str) -> str:
+        """Call the vector intrinsic ``llvm.name``."""
+        v = self.vector
+        types = ", ".join([v] * len(arguments))
+        name = self.module.intrinsic(f"llvm.{name}.v{self.lanes}f64", v, types)
+        return self.put(f"call {v} @{name}({', '.join(f'{v} {one}' for one in arguments)})")
+
+    def polynomial(self, x: str, coefficients: list[float]) -> str:
+        """Evaluate a polynomial, lowest power first, by Horner's rule."""
+        value = splat(coefficients[-1])
+        for coefficient in reversed(coefficients[:-1]):
+            value = self.fma(value, x, splat(coefficient))
+        return value
+
+    # Bits, comparisons and selection
+
+    def to_bits(self, a: str) -> str:
+        """Reinterpret doubles as integers."""
+        return self.put(f"bitcast {self.vector} {a} to {self.integers}")
+
+    def from_bits(self, a: str) -> str:
+        """Reinterpret integers as doubles."""
+        return self.put(f"bitcast {self.integers} {a} to {self.vector}")
+
+    def integer(self, operation: str, a: str, b: str | int) -> str:
+        """Append an integer operation; an `int` operand is the same in every lane."""
+        b = f"splat (i64 {b})" if isinstance(b, int) else b
+        return self.put(f"{operation} {self.integers} {a}, {b}")
+
+    def compare(self, condition: str, a: str, b: str) -> str:
+        """Compare doubles; the result is a mask."""
+        return self.put(f"fcmp {condition} {self.vector} {a}, {b}")
+
+    def logic(self, operation: str, a: str, b: str) -> str:
+        """Combine two masks."""
+        return self.put(f"{operation} {self.mask} {a}, {b}")
+
+    def select(self, mask: str, a: str, b: str) -> str:
+        """Choose a where the mask is set, else b; never mixes the two."""
+        return self.put(f"select {self.mask} {mask}, {self.vector} {a}, {self.vector} {b}")
+
+    def any(self, mask: str) -> str:
+        """Tell whether any lane of a mask is set."""
+        whole = self.put(f"bitcast {self.mask} {mask} to i{self.lanes}")
+        return self.put(f"icmp ne i{self.lanes} {whole}, 0")
+
+    # Memory and control
+
+    def external(self, name: str) -> str:
+        """Load an address from the table of externals."""
+        place = f"getelementptr (ptr, ptr @table, i64 {EXTERNALS.index(name)})"
+        return self.put(f"load ptr, ptr {place}, !invariant.load !0")
+
+    def offset(self, pointer: str, count: str | int, size: int = 1) -> str:
+        """Advance a pointer by ``count * size`` bytes."""
+        if isinstance(count, int):
+            return self.put(f"getelementptr i8, ptr {pointer}, i64 {count * size}")
+        return self.put(f"getelementptr [{size} x i8], ptr {pointer}, i64 {count}")
+
+    def load(self, kind: str, pointer: str, align: int = 8) -> str:
+        """Load a value."""
+        return self.put(f"load {kind}, ptr {pointer}, align {align}")
+
+    def store(self, kind: str, value: str, pointer: str, align: int = 8) -> None:
+        """Store a value."""
+        self.do(f"store {kind} {value}, ptr {pointer}, align {align}")
+
+    def label(self, name: str) -> None:
+        """Begin a block."""
+        self.lines.append(f"{name}:")
+        self.block = name
+
+    def jump(self, label: str) -> None:
+        """End the block with a jump."""
+        self.do(f"br label %{label}")
+
+    @contextmanager
+    def loop(self, start: str | int, stop: str, step: int = 1) -> Iterator[str]:
+        """Run the body for ``start, start + step, ...`` while less than `stop`."""
+        head, body, latch, done = (self.fresh(p) for p in ("head", "body", "latch", "done"))
+        index, following, before = "%" + self.fresh("i"), "%" + self.fresh("i"), self.block
+        self.jump(head)
+        self.label(head)
+        self.do(f"{index} = phi i64 [ {start}, %{before} ], [ {following}, %{latch} ]")
+        inside = self.put(f"icmp slt i64 {index}, {stop}")
+        self.do(f"br i1 {inside}, label %{body}, label %{done}")
+        self.label(body)
+        yield index
+        self.jump(latch)
+        self.label(latch)
+        self.do(f"{following} = add nsw i64 {index}, {step}")
+        self.jump(head)
+        self.label(done)
+
+    @contextmanager
+    def when(self, condition: str, *, rare: bool = False) -> Iterator[None]:
+        """Run the body if the condition (an ``i1``) holds."""
+        body, done = self.fresh("then"), self.fresh("done")
+        weight = ", !prof !1" if rare else ""
+        self.do(f"br i1 {condition}, label %{body}, label %{done}{weight}")
+        self.label(body)
+        yield
+        self.jump(done)
+        self.label(done)
+
+    def minimum(self, a: str, b: str) -> str:
+        """Return the smaller of two ``i64``."""
+        less = self.put(f"icmp slt i64 {a}, {b}")
+        return self.put(f"select i1 {less}, i64 {a}, i64 {b}")

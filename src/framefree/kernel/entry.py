@@ -1,0 +1,188 @@
+"""The function that the interpreter calls: a builtin written in LLVM assembly.
+
+``entry(self, arguments, count, keywords)`` follows CPython's fast call convention. Where every
+argument is exactly what the kernel works on (a NumPy array of doubles, contiguous, of the single
+shape or a batch of it) it allocates the results, runs and returns. Anything else it hands to
+`self`, a Python callable that converts, checks and complains: no error is raised here but for lack
+of memory.
+
+The layout of NumPy's array object that is used here is checked once per process (`interpreter.py`).
+"""
+
+from framefree.kernel.code import Code, Module
+from framefree.kernel.emit import PORT
+from framefree.kernel.graph import Port
+from framefree.kernel.program import Program
+
+# Offsets in NumPy's array object, after the object header.
+DATA, NDIM, DIMENSIONS, DESCR, FLAGS = 0, 8, 16, 40, 48
+CONTIGUOUS_ALIGNED = 0x0001 | 0x0100
+FLOAT64 = 12  # NumPy's type number
+RELEASE = 100_000  # weight of work above which other Python threads may run meanwhile
+
+
+def define_entry(module: Module, program: Program, header: int) -> None:
+    """Define ``entry``; `header` is the size of an object's header."""
+    code = Code(module)
+    inputs, outputs = program.graph.inputs, program.graph.outputs
+    records = code.put(f"alloca [{PORT * (len(inputs) + len(outputs))} x i8], align 16")
+    batch = _check_arguments(code, inputs, records, header)
+    single = code.put(f"icmp eq i64 {batch}, -1")
+    rows = code.put(f"select i1 {single}, i64 1, i64 {batch}")
+    arrays = []
+    for index, port in enumerate(outputs, len(inputs)):
+        array = _allocate(code, port, batch, single, arrays)
+        arrays.append(array)
+        data = code.load("ptr", code.offset(array, header + DATA))
+        _record(code, records, index, data, str(port.size))
+    state = _run(code, program, records, rows)
+    code.do(f"br i1 {state}, label %no_memory, label %finished")
+    code.label("no_memory")
+    _release(code, arrays)
+    code.do(f"%none = call ptr {code.external('PyErr_NoMemory')}()")
+    code.do("ret ptr null")
+    code.label("finished")
+    _return(code, arrays)
+    code.label("slow")
+    vectorcall = code.external("PyObject_Vectorcall")
+    passed = "ptr %self, ptr %arguments, i64 %count, ptr %keywords"
+    code.do(f"%answer = call ptr {vectorcall}({passed})")
+    code.do("ret ptr %answer")
+    parameters = "ptr %self, ptr %arguments, i64 %count, ptr %keywords"
+    module.define("entry", f"ptr @entry({parameters})", code)
+
+
+def _require(code: Code, condition: str) -> None:
+    """Leave for the slow path unless the condition holds."""
+    held = code.fresh("held")
+    code.do(f"br i1 {condition}, label %{held}, label %slow")
+    code.label(held)
+
+
+def _check_arguments(code: Code, inputs: tuple[Port, ...], records: str, header: int) -> str:
+    """Check all arguments, fill their records, and return the batch size, -1 for a single state."""
+    _require(code, code.put("icmp eq ptr %keywords, null"))
+    _require(code, code.put(f"icmp eq i64 %count, {len(inputs)}"))
+    array_type, float64 = code.external("PyArray_Type"), code.external("float64")
+    batch = "-1"
+    for index, port in enumerate(inputs):
+        argument = code.load("ptr", code.offset("%arguments", index, 8))
+        kind = code.load("ptr", code.offset(argument, header - 8))
+        _require(code, code.put(f"icmp eq ptr {kind}, {array_type}"))
+        descr = code.load("ptr", code.offset(argument, header + DESCR))
+        _require(code, code.put(f"icmp eq ptr {descr}, {float64}"))
+        flags = code.load("i32", code.offset(argument, header + FLAGS), 4)
+        flags = code.put(f"and i32 {flags}, {CONTIGUOUS_ALIGNED}")
+        _require(code, code.put(f"icmp eq i32 {flags}, {CONTIGUOUS_ALIGNED}"))
+        data = code.load("ptr", code.offset(argument, header + DATA))
+        batch, step = _check_shape(code, port, argument, batch, header)
+        _record(code, records, index, data, step)
+    return batch
+
+
+def _check_shape(code: Code, port: Port, argument: str, batch: str, header: int) -> tuple[str, str]:
+    ndim = code.load("i32", code.offset(argument, header + NDIM), 4)
+    dimensions = code.load("ptr", code.offset(argument, header + DIMENSIONS))
+    is_single = code.put(f"icmp eq i32 {ndim}, {len(port.shape)}")
+    one, not_one, many, shaped = (code.fresh(p) for p in ("one", "not_one", "many", "shaped"))
+    code.do(f"br i1 {is_single}, label %{one}, label %{not_one}")
+
+    code.label(not_one)
+    _require(code, code.put(f"icmp eq i32 {ndim}, {len(port.shape) + 1}"))
+    count = code.load("i64", dimensions)
+    rest = code.offset(dimensions, 8)
+    if batch != "-1":
+        unset = code.put(f"icmp eq i64 {batch}, -1")
+        equal = code.put(f"icmp eq i64 {batch}, {count}")
+        _require(code, code.put(f"or i1 {unset}, {equal}"))
+    code.jump(many)
+    code.label(many)
+    _require_dimensions(code, port, rest)
+    many_block = code.block
+    code.jump(shaped)
+
+    code.label(one)
+    _require_dimensions(code, port, dimensions)
+    one_block = code.block
+    code.jump(shaped)
+
+    code.label(shaped)
+    batch = code.put(f"phi i64 [ {count}, %{many_block} ], [ {batch}, %{one_block} ]")
+    step = code.put(f"phi i64 [ {port.size}, %{many_block} ], [ 0, %{one_block} ]")
+    return batch, step
+
+
+def _require_dimensions(code: Code, port: Port, dimensions: str) -> None:
+    for axis, length in enumerate(port.shape):
+        given = code.load("i64", code.offset(dimensions, axis, 8))
+        _require(code, code.put(f"icmp eq i64 {given}, {length}"))
+
+
+def _record(code: Code, records: str, index: int, data: str, step: str) -> None:
+    record = code.offset(records, index, PORT)
+    code.store("ptr", data, record)
+    code.store("i64", step, code.offset(record, 8))
+
+
+def _allocate(code: Code, port: Port, batch: str, single: str, before: list[str]) -> str:
+    """Make a new array of the port's shape, or a batch of it."""
+    axes = len(port.shape) + 1
+    shape = code.put(f"alloca [{axes} x i64], align 8")
+    for axis, length in enumerate((batch, *port.shape)):
+        code.store("i64", str(length), code.offset(shape, axis, 8))
+    start = code.put(f"select i1 {single}, ptr {code.offset(shape, 8)}, ptr {shape}")
+    ndim = code.put(f"select i1 {single}, i32 {axes - 1}, i32 {axes}")
+    array = code.put(
+        f"call ptr {code.external('PyArray_New')}(ptr {code.external('PyArray_Type')}, "
+        f"i32 {ndim}, ptr {start}, i32 {FLOAT64}, ptr null, ptr null, i32 0, i32 0, ptr null)"
+    )
+    failed, made = code.fresh("failed"), code.fresh("made")
+    missing = code.put(f"icmp eq ptr {array}, null")
+    code.do(f"br i1 {missing}, label %{failed}, label %{made}")
+    code.label(failed)
+    _release(code, before)
+    code.do("ret ptr null")
+    code.label(made)
+    return array
+
+
+def _release(code: Code, arrays: list[str]) -> None:
+    for array in arrays:
+        code.do(f"call void {code.external('Py_DecRef')}(ptr {array})")
+
+
+def _run(code: Code, program: Program, records: str, rows: str) -> str:
+    """Run, letting other Python threads work meanwhile if it takes long; tell if it failed."""
+    limit = max(RELEASE * code.lanes // max(program.weight, 1), 1)
+    long, brief, joined = (code.fresh(p) for p in ("long", "brief", "joined"))
+    run = f"call i32 @run(ptr {records}, i64 0, i64 {rows})"
+    code.do(f"br i1 {code.put(f'icmp sgt i64 {rows}, {limit}')}, label %{long}, label %{brief}")
+    code.label(long)
+    thread = code.put(f"call ptr {code.external('PyEval_SaveThread')}()")
+    slow_state = code.put(run)
+    code.do(f"call void {code.external('PyEval_RestoreThread')}(ptr {thread})")
+    code.jump(joined)
+    code.label(brief)
+    state = code.put(run)
+    code.jump(joined)
+    code.label(joined)
+    state = code.put(f"phi i32 [ {slow_state}, %{long} ], [ {state}, %{brief} ]")
+    return code.put(f"icmp ne i32 {state}, 0")
+
+
+def _return(code: Code, arrays: list[str]) -> None:
+    if len(arrays) == 1:
+        code.do(f"ret ptr {arrays[0]}")
+        return
+    answer = code.put(f"call ptr {code.external('PyTuple_New')}(i64 {len(arrays)})")
+    failed, made = code.fresh("failed"), code.fresh("made")
+    missing = code.put(f"icmp eq ptr {answer}, null")
+    code.do(f"br i1 {missing}, label %{failed}, label %{made}")
+    code.label(failed)
+    _release(code, arrays)
+    code.do("ret ptr null")
+    code.label(made)
+    for index, array in enumerate(arrays):
+        set_item = code.external("PyTuple_SetItem")
+        code.put(f"call i32 {set_item}(ptr {answer}, i64 {index}, ptr {array})")
+    code.do(f"ret ptr {answer}")

@@ -1,0 +1,111 @@
+"""What compiled code needs from the interpreter, NumPy and the C library, as addresses.
+
+The addresses go into a table inside each loaded program, never into its code, so that cached code
+is tied to no process. `available` checks the layout of NumPy's array object that `entry.py` reads;
+where it does not hold (or the interpreter runs without its lock) calls take the Python path.
+"""
+
+import ctypes
+import functools
+import sys
+import sysconfig
+from collections.abc import Callable
+
+import numpy as np
+
+from framefree.kernel.code import EXTERNALS, LIBM
+from framefree.kernel.entry import CONTIGUOUS_ALIGNED, DATA, DESCR, DIMENSIONS, FLAGS, NDIM
+
+HEADER = object.__basicsize__
+_API = {"PyArray_Type": 2, "PyArray_New": 93}  # places in NumPy's table of C functions
+_METH_FASTCALL_KEYWORDS = 0x0080 | 0x0002
+
+
+class _MethodDef(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+@functools.cache
+def addresses() -> "ctypes.Array[ctypes.c_void_p]":
+    """Return the table of addresses, in the order of `EXTERNALS`."""
+    found = {name: _numpy_function(place) for name, place in _API.items()}
+    found["float64"] = id(np.dtype(np.float64))
+    for name in LIBM:
+        found[name] = _function_address(_math_library(), name)
+    for name in EXTERNALS:
+        if name not in found:
+            found[name] = _function_address(ctypes.pythonapi, name)
+    return (ctypes.c_void_p * len(EXTERNALS))(*[found[name] for name in EXTERNALS])
+
+
+@functools.cache
+def available() -> bool:
+    """Tell whether array objects are laid out as the native entry point reads them."""
+    if sysconfig.get_config_var("Py_GIL_DISABLED") or sys.implementation.name != "cpython":
+        return False
+    if ctypes.sizeof(ctypes.c_void_p) != 8 or HEADER != 16:
+        return False
+    return all(_layout_holds(np.zeros(shape)) for shape in ((3,), (2, 5), (4, 1, 3), ()))
+
+
+def _layout_holds(array: np.ndarray) -> bool:
+    base = id(array) + HEADER
+
+    def read(kind, offset: int) -> int:
+        return kind.from_address(base + offset).value
+
+    ndim = read(ctypes.c_int, NDIM)
+    if ndim != array.ndim or read(ctypes.c_void_p, DATA) != array.ctypes.data:
+        return False
+    kind = ctypes.c_void_p.from_address(id(array) + HEADER - 8).value
+    if kind != id(np.ndarray) or addresses()[EXTERNALS.index("PyArray_Type")] != id(np.ndarray):
+        return False
+    if ndim:
+        dimensions = (ctypes.c_ssize_t * ndim).from_address(read(ctypes.c_void_p, DIMENSIONS))
+        if tuple(dimensions) != array.shape:
+            return False
+    flags = read(ctypes.c_int, FLAGS)
+    return (
+        read(ctypes.c_void_p, DESCR) == id(array.dtype)
+        and flags == array.flags.num
+        and bool(flags & CONTIGUOUS_ALIGNED == CONTIGUOUS_ALIGNED)
+    )
+
+
+def builtin(address: int, name: str, doc: str, owner: Callable) -> Callable:
+    """Make the function at an address callable from Python.
+
+    `owner` is the function's ``self``: it is called when the fast path does not apply, and it keeps
+    the code alive as long as the builtin lives.
+    """
+    method = _MethodDef(name.encode(), address, _METH_FASTCALL_KEYWORDS, doc.encode())
+    owner.method = method  # type: ignore[attr-defined]  # CPython keeps a pointer to it
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+    make.restype = ctypes.py_object
+    return make(ctypes.addressof(method), owner, None)
+
+
+def _numpy_function(place: int) -> int:
+    capsule = np._core.multiarray._ARRAY_API  # type: ignore[attr-defined]
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.argtypes, get.restype = (ctypes.py_object, ctypes.c_char_p), ctypes.c_void_p
+    table = ctypes.cast(get(capsule, None), ctypes.POINTER(ctypes.c_void_p))
+    return table[place] or 0
+
+
+@functools.cache
+def _math_library() -> ctypes.CDLL:
+    if sys.platform == "win32":
+        return ctypes.CDLL("ucrtbase")
+    library = ctypes.CDLL(None)  # what the interpreter itself is linked with
+    return library if hasattr(library, "erfc") else ctypes.CDLL("libm.so.6")
+
+
+def _function_address(library: ctypes.CDLL, name: str) -> int:
+    return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0

@@ -1,0 +1,117 @@
+"""`compile`: a CasADi function as native code that takes and returns NumPy arrays."""
+
+import math
+from collections.abc import Mapping
+
+import casadi as ca
+
+from framefree.kernel import interpreter
+from framefree.kernel.call import Caller
+from framefree.kernel.graph import CompileError, Graph, Port, read
+from framefree.kernel.native import assembly, compile_object, load_object
+from framefree.kernel.optimise import optimise
+from framefree.kernel.program import lay_out
+from framefree.kernel.target import host
+
+
+class Kernel:
+    """A compiled function.
+
+    ``kernel(a, b, ...)`` takes one array for each input, by position or by name: of the input's
+    single shape, or a batch of it along a new first axis; single and batched arguments mix. It
+    returns one array for one output and a tuple for several, in the same convention.
+
+    Keyword arguments
+    -----------------
+    out : array or tuple of arrays, optional
+        Where to put the results.
+    threads : int
+        Number of threads among which a batch is split.
+    """
+
+    name: str
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    function: ca.Function
+
+    def __call__(self, *arguments, out=None, threads: int = 1, **named):
+        """Evaluate. Every kernel has its own native version of this method."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        def listed(ports):
+            return ", ".join(f"{port.name}{list(port.shape)}" for port in ports)
+
+        return f"<kernel {self.name}: ({listed(self.inputs)}) -> ({listed(self.outputs)})>"
+
+    @property
+    def graph(self) -> Graph:
+        """The expression graph, as read from CasADi."""
+        return read(self.function, self.inputs, self.outputs)
+
+
+def compile(
+    function: ca.Function,
+    *,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+    lanes: int | None = None,
+) -> Kernel:
+    """Compile a CasADi function to native code.
+
+    Parameters
+    ----------
+    function : casadi.Function
+        Any function that expands to scalar operations.
+    shapes : mapping of str to tuple of int, optional
+        NumPy shapes for inputs and outputs by name. By default n x 1 is ``(n,)`` and r x c is
+        ``(r, c)``.
+    lanes : int, optional
+        Vector width, by default the widest of this processor. Results do not depend on it.
+    """
+    if not isinstance(function, ca.Function):
+        raise CompileError(f"`function` must be a casadi.Function, not {type(function)}")
+    inputs, outputs = _ports(function, dict(shapes or {}))
+    target = host(lanes)
+    program = lay_out(optimise(read(function, inputs, outputs), fma=target.fma))
+    native = load_object(compile_object(assembly(program, target), target), target)
+    caller = Caller(function.name(), inputs, outputs, native, target.lanes * program.groups)
+    return _make(function, inputs, outputs, caller)
+
+
+def _make(function, inputs, outputs, caller: Caller) -> Kernel:
+    call = caller
+    if interpreter.available():
+        name = function.name()
+        call = interpreter.builtin(caller.native.entry, name, f"Compiled {name}.", caller)
+    # A class of its own: the interpreter looks `__call__` up on the class, and a builtin found
+    # there is called as it is, without a detour through Python.
+    kernel = type("Kernel", (Kernel,), {"__call__": call, "__doc__": Kernel.__doc__})()
+    kernel.name, kernel.function = function.name(), function
+    kernel.inputs, kernel.outputs = inputs, outputs
+    return kernel
+
+
+def _ports(
+    function: ca.Function, shapes: dict[str, tuple[int, ...]]
+) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
+    if function.n_out() == 0:
+        raise CompileError(f"`{function.name()}` has no outputs")
+
+    def port(name: str, rows: int, columns: int) -> Port:
+        shape = tuple(shapes.pop(name, (rows,) if columns == 1 else (rows, columns)))
+        if math.prod(shape) != rows * columns or any(length < 0 for length in shape):
+            raise CompileError(
+                f"`{name}` of `{function.name()}` is {rows} x {columns} and cannot have "
+                f"shape {shape}"
+            )
+        return Port(name, shape)
+
+    known = dict(shapes)
+    inputs = [port(function.name_in(k), *function.size_in(k)) for k in range(function.n_in())]
+    used = set(known) - set(shapes)
+    shapes.update({name: known[name] for name in used})
+    outputs = [port(function.name_out(k), *function.size_out(k)) for k in range(function.n_out())]
+    unknown = set(shapes) - used
+    if unknown:
+        raise CompileError(f"`{function.name()}` has no input or output {sorted(unknown)}")
+    return tuple(inputs), tuple(outputs)

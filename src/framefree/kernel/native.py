@@ -1,0 +1,94 @@
+"""From a program to running machine code, by LLVM in this process."""
+
+import ctypes
+import functools
+from dataclasses import dataclass, field
+
+import llvmlite.binding as llvm
+
+from framefree.kernel.code import Module
+from framefree.kernel.emit import PORT, define_program
+from framefree.kernel.entry import define_entry
+from framefree.kernel.interpreter import HEADER, addresses
+from framefree.kernel.program import Program
+from framefree.kernel.target import Target
+
+OPTIMISATION = 2  # of the code generator; 1 to 3 are alike in speed, no other pass runs
+
+
+class PortRecord(ctypes.Structure):
+    """Where the rows of an argument or a result are."""
+
+    _fields_ = (("data", ctypes.c_void_p), ("step", ctypes.c_ssize_t))
+
+
+@dataclass(frozen=True)
+class Native:
+    """Loaded machine code.
+
+    Attributes
+    ----------
+    entry : int
+        Address of the function that the interpreter calls.
+    run : callable
+        ``run(records, first, last)`` evaluates rows; it returns non-zero when out of memory. The
+        interpreter lock is released meanwhile.
+    """
+
+    entry: int
+    run: object
+    engine: llvm.ExecutionEngine = field(repr=False)  # owns the code
+
+
+def assembly(program: Program, target: Target) -> str:
+    """Write a program as LLVM assembly."""
+    module = Module(target)
+    define_program(module, program)
+    define_entry(module, program, HEADER)
+    return module.text()
+
+
+def compile_object(text: str, target: Target) -> bytes:
+    """Compile LLVM assembly to an object file."""
+    module = llvm.parse_assembly(text)
+    module.triple = llvm.get_process_triple()
+    return _machine(target).emit_object(module)
+
+
+def load_object(binary: bytes, target: Target) -> Native:
+    """Make an object file callable."""
+    _initialise()
+    # One memory block for code and constants: they address each other by short offsets.
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _new_machine(target), use_lmm=True)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(binary))
+    engine.finalize_object()
+    table = addresses()
+    place = ctypes.CFUNCTYPE(ctypes.c_void_p)(engine.get_function_address("table_address"))()
+    ctypes.memmove(place, table, ctypes.sizeof(table))
+    run = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_ssize_t)(
+        engine.get_function_address("run")
+    )
+    return Native(engine.get_function_address("entry"), run, engine)
+
+
+@functools.cache
+def _initialise() -> None:
+    if ctypes.sizeof(PortRecord) != PORT:
+        raise NotImplementedError("kernels need a 64-bit interpreter")
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+
+
+def _new_machine(target: Target) -> llvm.TargetMachine:
+    _initialise()
+    return llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
+        cpu=target.cpu,
+        features=target.features,
+        opt=OPTIMISATION,
+        reloc="pic",
+        codemodel="small",
+        jit=True,
+    )
+
+
+_machine = functools.cache(_new_machine)

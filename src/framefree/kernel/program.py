@@ -1,0 +1,183 @@
+"""How a graph is laid out in memory and in time: slots and stages.
+
+A program runs on a group of lanes at once. Its values live in a workspace, an array of slots, each
+one vector wide: first the inputs, then the outputs, then what one stage hands to a later one. A
+stage is a piece of straight-line code small enough for the instruction cache; each stage loops over
+several groups before the next one starts, so that its code is fetched once for all of them.
+"""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from framefree.kernel.graph import ZERO, Graph, operands
+
+# Weights in units of one arithmetic instruction, for choosing where to cut.
+WEIGHTS = {"const": 0, "input": 0, "sin": 25, "cos": 25, "div": 2, "sqrt": 2}
+WHOLE = 2500  # a graph up to this weight is one stage: it fits the instruction cache
+PIECE = 1000  # else stages of about this weight
+GROUPS = 8  # groups that a stage loops over when there are several stages
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A run of nodes ``graph.nodes[start:stop]`` compiled as one straight-line function.
+
+    Attributes
+    ----------
+    loads : dict of int to int
+        The slot of every value that comes from an input or from an earlier stage.
+    stores : dict of int to tuple of int
+        The slots to which a value goes: outputs, and one for later stages.
+    """
+
+    start: int
+    stop: int
+    loads: dict[int, int] = field(repr=False)
+    stores: dict[int, tuple[int, ...]] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A graph, its stages and the slots of its workspace.
+
+    Attributes
+    ----------
+    input_slots, output_slots : tuple of int
+        First slot of each port; its elements follow one another in C order.
+    fixed : dict of int to float
+        Output slots whose value never changes.
+    slots : int
+        Number of slots.
+    groups : int
+        Number of groups that a stage loops over.
+    weight : int
+        About how many instructions one group costs.
+    """
+
+    graph: Graph
+    input_slots: tuple[int, ...]
+    output_slots: tuple[int, ...]
+    fixed: dict[int, float] = field(repr=False)
+    stages: tuple[Stage, ...] = field(repr=False)
+    slots: int
+    groups: int
+    weight: int
+
+
+def lay_out(graph: Graph) -> Program:
+    """Choose stages and slots for a graph."""
+    input_slots, outputs_at = _consecutive(0, [port.size for port in graph.inputs])
+    output_slots, free = _consecutive(outputs_at, [port.size for port in graph.outputs])
+    fixed: dict[int, float] = {}
+    targets: dict[int, list[int]] = {}
+    for first, elements in zip(output_slots, graph.results, strict=True):
+        for slot, number in enumerate(elements, first):
+            if number == ZERO:
+                fixed[slot] = 0.0
+            elif graph.nodes[number][0] == "const":
+                fixed[slot] = graph.nodes[number][1]
+            else:
+                targets.setdefault(number, []).append(slot)
+    weights = [WEIGHTS.get(node[0], 1) for node in graph.nodes]
+    cuts = _cuts(graph, weights)
+    stages, slots = _stages(graph, cuts, input_slots, targets, free)
+    groups = 1 if len(stages) == 1 else GROUPS
+    return Program(
+        graph, input_slots, output_slots, fixed, stages, max(slots, 1), groups, sum(weights)
+    )
+
+
+def _consecutive(start: int, sizes: Sequence[int]) -> tuple[tuple[int, ...], int]:
+    places = []
+    for size in sizes:
+        places.append(start)
+        start += size
+    return tuple(places), start
+
+
+def _last_uses(graph: Graph) -> list[int]:
+    last = list(range(len(graph.nodes)))
+    for number, node in enumerate(graph.nodes):
+        for operand in operands(node):
+            last[operand] = number
+    return last
+
+
+def _cuts(graph: Graph, weights: Sequence[int]) -> list[int]:
+    """Choose where stages begin and end: near equal weight, where few values are alive."""
+    count = len(graph.nodes)
+    if sum(weights) <= WHOLE:
+        return [0, count]
+    alive = [0] * (count + 2)
+    for number, last in enumerate(_last_uses(graph)):
+        if graph.nodes[number][0] not in ("const", "input"):
+            alive[number + 1] += 1
+            alive[last + 1] -= 1
+    for number in range(1, count + 1):
+        alive[number] += alive[number - 1]
+        if number < count and _pair(graph, number):
+            alive[number] += count  # sine and cosine of one argument stay together
+    cuts, weight, best = [0], 0, None
+    for number in range(count):
+        weight += weights[number]
+        if weight >= 0.75 * PIECE and (best is None or alive[number + 1] <= alive[best]):
+            best = number + 1
+        if weight >= 1.25 * PIECE and best is not None:
+            cuts.append(best)
+            weight, best = sum(weights[best : number + 1]), None
+    if weight < 0.25 * PIECE and len(cuts) > 1:
+        cuts.pop()
+    return [*cuts, count]
+
+
+def _pair(graph: Graph, number: int) -> bool:
+    a, b = graph.nodes[number - 1], graph.nodes[number]
+    return {a[0], b[0]} == {"sin", "cos"} and a[1] == b[1]
+
+
+def _stages(
+    graph: Graph,
+    cuts: Sequence[int],
+    input_slots: Sequence[int],
+    targets: dict[int, list[int]],
+    free: int,
+) -> tuple[tuple[Stage, ...], int]:
+    stage_of = [0] * len(graph.nodes)
+    for index, (start, stop) in enumerate(itertools.pairwise(cuts)):
+        stage_of[start:stop] = [index] * (stop - start)
+    last_stage = [stage_of[last] for last in _last_uses(graph)]
+    stages: list[Stage] = []
+    places: dict[int, int] = {}  # slots of the values that later stages read
+    released: list[list[int]] = [[] for _ in cuts]  # temporary slots free after a stage
+    pool: list[int] = []
+    for index, (start, stop) in enumerate(itertools.pairwise(cuts)):
+        loads: dict[int, int] = {}
+        stores: dict[int, tuple[int, ...]] = {}
+        for number in range(start, stop):
+            node = graph.nodes[number]
+            if node[0] == "const":
+                continue
+            if node[0] == "input":
+                places[number] = input_slots[node[1]] + node[2]
+            for operand in operands(node):
+                if operand in places:
+                    loads[operand] = places[operand]
+            if number in targets:
+                stores[number] = tuple(targets[number])
+                if node[0] == "input":
+                    loads[number] = places[number]
+            if node[0] != "input" and last_stage[number] > index:
+                if number not in targets:
+                    if not pool:
+                        pool.append(free)
+                        free += 1
+                    stores[number] = (pool.pop(),)
+                    released[last_stage[number]].append(stores[number][0])
+                places[number] = stores[number][0]
+        for number in range(start, stop):  # within this stage they are still in registers
+            if graph.nodes[number][0] != "input":
+                loads.pop(number, None)
+        pool.extend(released[index])
+        stages.append(Stage(start, stop, loads, stores))
+    return tuple(stages), free
