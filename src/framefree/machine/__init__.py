@@ -1,41 +1,84 @@
 """The machine on paper: bodies, joints, what acts between them, and how it is read and edited."""
 
-from framefree.machine.body import Body
+from framefree.machine.actuators import (
+    Actuator,
+    FrameActuator,
+    JointActuator,
+    JointForce,
+    Propeller,
+    SpinningPropeller,
+    TiltingPropeller,
+    Wrench,
+    motors,
+)
+from framefree.machine.body import WORLD, Body
+from framefree.machine.coupling import Coupling, Linear, Polynomial
+from framefree.machine.damper import Damper
+from framefree.machine.fluid import Fluid, Immersed
 from framefree.machine.frame import Frame
 from framefree.machine.joint import Joint
 from framefree.machine.joints import (
     Continuous,
+    Custom,
     Cylindrical,
     Fixed,
     Free,
     Helical,
     JointKind,
+    Locked,
     Planar,
     Prismatic,
     Revolute,
     Spherical,
     Universal,
 )
+from framefree.machine.keyframe import Keyframe
+from framefree.machine.loop import Loop
 from framefree.machine.machine import Machine
 from framefree.machine.problems import MachineError, Problems, StateError
+from framefree.machine.shape import Shape
+from framefree.machine.spring import EulerSpring, Spring
 
 __all__ = [
+    "WORLD",
+    "Actuator",
     "Body",
     "Continuous",
+    "Coupling",
+    "Custom",
     "Cylindrical",
+    "Damper",
+    "EulerSpring",
     "Fixed",
+    "Fluid",
     "Frame",
+    "FrameActuator",
     "Free",
     "Helical",
+    "Immersed",
     "Joint",
+    "JointActuator",
+    "JointForce",
     "JointKind",
+    "Keyframe",
+    "Linear",
+    "Locked",
+    "Loop",
     "Machine",
     "MachineError",
     "Planar",
+    "Polynomial",
     "Prismatic",
     "Problems",
+    "Propeller",
     "Revolute",
+    "Shape",
     "Spherical",
+    "SpinningPropeller",
+    "Spring",
     "StateError",
+    "TiltingPropeller",
     "Universal",
+    "Wrench",
+    "motors",
 ]

@@ -1,47 +1,77 @@
-"""What must hold between the parts of a machine.
-
-Types, names, and references that lead somewhere.
-"""
+"""What must hold between the parts of a machine: types, names, references that lead somewhere."""
 
 from typing import Any
 
+from framefree.machine.actuators import Actuator, JointActuator, JointForce, SpinningPropeller
 from framefree.machine.body import WORLD, Body
+from framefree.machine.coupling import Coupling
+from framefree.machine.damper import Damper
+from framefree.machine.fluid import Fluid
 from framefree.machine.frame import Frame
 from framefree.machine.joint import Joint
+from framefree.machine.keyframe import Keyframe
+from framefree.machine.loop import Loop
 from framefree.machine.problems import Problems
+from framefree.machine.shape import Shape
+from framefree.machine.spring import EulerSpring, Spring
 from framefree.machine.tree import check_unique, unknown
+from framefree.machine.values import is_symbolic
 
-_TYPES = {"bodies": Body, "joints": Joint, "frames": Frame}
+GROUPS = {
+    "bodies": (Body,),
+    "joints": (Joint,),
+    "frames": (Frame,),
+    "springs": (Spring, EulerSpring),
+    "dampers": (Damper,),
+    "loops": (Loop,),
+    "couplings": (Coupling,),
+    "actuators": (Actuator,),
+    "geometry": (Shape,),
+    "keyframes": (Keyframe,),
+}
+"""What each sequence of a machine holds."""
+
+
+def check_types(machine: Any, problems: Problems) -> None:
+    """Report what is not of the right type."""
+    for group, expected in GROUPS.items():
+        for item in getattr(machine, group):
+            if not isinstance(item, expected):
+                names = " or ".join(kind.__name__ for kind in expected)
+                problems.add(f"`{group}` must hold {names}, got {type(item).__name__}")
+    if machine.fluid is not None and not isinstance(machine.fluid, Fluid):
+        problems.add(f"`fluid` must be a Fluid or None, got {type(machine.fluid).__name__}")
 
 
 def check_parts(machine: Any, problems: Problems) -> None:
-    """Report wrong types, names that are taken twice, and names that nothing has."""
-    for group, expected in _TYPES.items():
-        for item in getattr(machine, group):
-            if not isinstance(item, expected):
-                problems.add(
-                    f"`{group}` must hold {expected.__name__} objects, got {type(item).__name__}"
-                )
-    problems.raise_if_any()
+    """Report names that are taken twice, and names that nothing has."""
     bodies = [body.name for body in machine.bodies]
     frames = [frame.name for frame in machine.frames]
     check_unique("bodies and frames", [*bodies, *frames], problems)
-    check_unique("joints", [joint.name for joint in machine.joints], problems)
     for frame in machine.frames:
         if frame.body != WORLD and frame.body not in bodies:
             problems.add(
                 unknown(f"the body of frame `{frame.name}`:", frame.body, [*bodies, WORLD])
             )
     places = {WORLD, *bodies, *frames}
-    joints = {joint.name for joint in machine.joints}
-    for group in ("springs", "dampers", "loops", "couplings", "actuators"):
-        parts = getattr(machine, group)
-        check_unique(group, [part.name for part in parts], problems)
-        for part in parts:
+    joints = {joint.name: joint for joint in machine.joints}
+    for group in ("joints", "springs", "dampers", "loops", "couplings", "actuators", "keyframes"):
+        check_unique(group, [part.name for part in getattr(machine, group)], problems)
+    immersed = machine.fluid.immersed if machine.fluid is not None else ()
+    check_unique("immersed bodies", [part.frame for part in immersed], problems)
+    for group in ("springs", "dampers", "loops", "actuators", "geometry"):
+        for part in getattr(machine, group):
             _check_references(part, places, joints, problems)
+    for part in immersed:
+        _check_references(part, places, joints, problems)
+    for actuator in machine.actuators:
+        _check_actuator(actuator, joints, problems)
+    _check_couplings(machine.couplings, joints, problems)
+    for keyframe in machine.keyframes:
+        _check_keyframe(keyframe, joints, machine.actuators, problems)
 
 
-def _check_references(part: Any, places: set[str], joints: set[str], problems: Problems) -> None:
+def _check_references(part: Any, places: set[str], joints: Any, problems: Problems) -> None:
     what = f"{type(part).__name__} `{part.name}`"
     for field in part.frame_fields:
         name = getattr(part, field)
@@ -51,3 +81,90 @@ def _check_references(part: Any, places: set[str], joints: set[str], problems: P
         name = getattr(part, field)
         if name not in joints:
             problems.add(unknown(f"{what}: joint", name, joints))
+    ends = [getattr(part, field) for field in part.frame_fields]
+    if len(ends) == 2 and ends[0] == ends[1]:
+        problems.add(f"{what} must connect two different frames, got `{ends[0]}` twice")
+
+
+def _check_actuator(actuator: Any, joints: dict[str, Joint], problems: Problems) -> None:
+    joint = joints.get(getattr(actuator, "joint", ""))
+    if joint is None or joint.kind.locked:
+        return
+    if isinstance(actuator, JointActuator) and joint.nv == 0:
+        problems.add(f"actuator `{actuator.name}` drives joint `{joint.name}`, which does not move")
+    elif isinstance(actuator, JointForce):
+        if actuator.gear.shape[0] != joint.nv:
+            problems.add(
+                f"the gear of actuator `{actuator.name}` must be {joint.nv} numbers, one for each "
+                f"velocity of joint `{joint.name}`, got {actuator.gear.shape[0]}"
+            )
+        terms = actuator.bias_terms
+        if not is_symbolic(terms) and terms[1] != 0.0 and not joint.kind.vector:
+            problems.add(
+                f"actuator `{actuator.name}` feeds back the position of joint `{joint.name}`, "
+                f"whose coordinates are no plain vector ({type(joint.kind).__name__})"
+            )
+    elif isinstance(actuator, SpinningPropeller) and joint.nv != 1:
+        problems.add(
+            f"propeller `{actuator.name}` needs a joint with one velocity, "
+            f"but joint `{joint.name}` has {joint.nv}"
+        )
+
+
+def _check_couplings(couplings: Any, joints: dict[str, Joint], problems: Problems) -> None:
+    plain = {n for joint in joints.values() if joint.kind.vector for n in joint.x_names}
+    others = {n for joint in joints.values() if not joint.kind.vector for n in joint.x_names}
+    for coupling in couplings:
+        for name in coupling.coordinates:
+            if name in others:
+                problems.add(
+                    f"coupling `{coupling.name}`: `{name}` is not a plain coordinate; use a "
+                    "Revolute joint without limits where the angle itself is needed"
+                )
+            elif name not in plain:
+                problems.add(unknown(f"coupling `{coupling.name}`: coordinate", name, plain))
+    targets = [coupling.target for coupling in couplings]
+    check_unique("the targets of couplings", targets, problems)
+    ring = _ring({coupling.target: coupling.sources for coupling in couplings})
+    if ring:
+        problems.add(f"couplings must not depend on each other in a ring: {' <- '.join(ring)}")
+
+
+def _ring(sources: dict[str, tuple[str, ...]]) -> list[str]:
+    """Return targets that depend on themselves through others, in order.
+
+    Empty if there are none.
+    """
+    done: set[str] = set()
+    for start in sources:
+        path: list[str] = []
+        stack = [(start, 0)]
+        while stack:
+            name, depth = stack.pop()
+            path = path[:depth]
+            if name in path:
+                return [*path[path.index(name) :], name]
+            if name in sources and name not in done:
+                path.append(name)
+                stack.extend((source, depth + 1) for source in sources[name])
+        done.add(start)
+    return []
+
+
+def _check_keyframe(keyframe: Keyframe, joints: Any, actuators: Any, problems: Problems) -> None:
+    what = f"keyframe `{keyframe.name}`"
+    inputs = {actuator.name: actuator for actuator in actuators}
+    sizes = (
+        ("x", "joint", {name: joint.nx for name, joint in joints.items()}),
+        ("v", "joint", {name: joint.nv for name, joint in joints.items()}),
+        ("u", "actuator", {name: actuator.nu for name, actuator in inputs.items()}),
+    )
+    for part, kind, known in sizes:
+        for name, values in getattr(keyframe, part):
+            if name not in known:
+                problems.add(unknown(f"{what}: {kind}", name, known))
+            elif len(values) != known[name]:
+                problems.add(
+                    f"{what}: `{part}` of {kind} `{name}` must be {known[name]} numbers, "
+                    f"got {len(values)}"
+                )

@@ -11,7 +11,7 @@ import numpy as np
 
 from framefree.machine import state
 from framefree.machine.body import WORLD, Body
-from framefree.machine.checks import check_parts
+from framefree.machine.checks import check_parts, check_types
 from framefree.machine.frame import Frame
 from framefree.machine.joint import Joint
 from framefree.machine.part import Part, set_field
@@ -88,6 +88,8 @@ class Machine(Part):
             set_field(self, name, tuple(getattr(self, name)))
         with problems.at():
             set_field(self, "gravity", numbers(self.gravity, (3,), "`gravity`"))
+        check_types(self, problems)
+        problems.raise_if_any()
         check_parts(self, problems)
         bodies, joints = arrange(self.bodies, self.joints, self.frames, problems)
         problems.raise_if_any()

@@ -37,14 +37,19 @@ class JointKind(Part, ABC):
     nv: int
     x_names: tuple[str, ...]
     v_names: tuple[str, ...]
-    constant_jacobian: ClassVar[bool] = True
+    constant_jacobian: bool = True
     """Whether `jacobian` does not depend on x."""
-    vector: ClassVar[bool] = True
+    vector: bool = True
     """Whether x is a plain vector with dx/dt = v, so that x and v have the same names."""
     unit_blocks: ClassVar[tuple[slice, ...]] = ()
     """Parts of x that have unit length: quaternions and (cos, sin) pairs."""
-    springy: ClassVar[bool] = True
+    springy: bool = True
     """Whether `difference_rate` is given, so that the joint can have a spring."""
+
+    @property
+    def locked(self) -> bool:
+        """Whether this stands for a joint that could move but is held."""
+        return False
 
     @abstractmethod
     def pose(self, x: Matrix) -> Matrix:

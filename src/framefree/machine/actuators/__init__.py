@@ -1,0 +1,18 @@
+"""Actuators, by what they push; `base.py` holds the contract for adding one."""
+
+from framefree.machine.actuators.base import Actuator, FrameActuator, JointActuator
+from framefree.machine.actuators.joint_force import JointForce, motors
+from framefree.machine.actuators.propeller import Propeller, SpinningPropeller, TiltingPropeller
+from framefree.machine.actuators.wrench import Wrench
+
+__all__ = [
+    "Actuator",
+    "FrameActuator",
+    "JointActuator",
+    "JointForce",
+    "Propeller",
+    "SpinningPropeller",
+    "TiltingPropeller",
+    "Wrench",
+    "motors",
+]

@@ -1,0 +1,80 @@
+"""What an actuator is: inputs u that push joints or frames, and their limits.
+
+To add one, subclass `JointActuator` or `FrameActuator` and give
+
+1. ``nu`` and ``u_names``: its inputs;
+2. ``columns``: the generalised force on its joint (nv x nu), or the wrench on its frame in the
+   frame's axes (6 x nu, linear part first), per unit of each input;
+3. ``bias(x, v)``: the force or wrench without input, a function of the coordinates and velocities
+   of its joint over casadi; None where there is none.
+
+Forces act on the right side: M a + c + ... = B u + bias. The machine's B(x) is assembled from these
+by `framefree.motion`, where Jacobians live.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from framefree.machine.part import Part, checked_name, set_field
+from framefree.machine.problems import MachineError
+from framefree.machine.values import numbers
+
+
+class Actuator(Part, ABC):
+    """Base of all actuators; see the contract at the top of this file."""
+
+    name: str
+    lower: Any
+    upper: Any
+
+    @property
+    def nu(self) -> int:
+        """Number of inputs."""
+        return 1
+
+    @property
+    def u_names(self) -> tuple[str, ...]:
+        """Names of the inputs."""
+        return (self.name,)
+
+    @property
+    @abstractmethod
+    def columns(self) -> Any:
+        """Force or wrench per unit of each input."""
+
+    def bias(self, x: Any, v: Any) -> Any:
+        """Force or wrench without input, or None."""
+        return None
+
+    @property
+    def polytope(self) -> tuple[np.ndarray, np.ndarray]:
+        """Further limits A u <= b: A (rows x nu) and b (rows)."""
+        return np.zeros((0, self.nu)), np.zeros(0)
+
+    def _check_name_and_limits(self) -> None:
+        checked_name(self.name, "an actuator")
+        for field in ("lower", "upper"):
+            what = f"`{field}` of actuator `{self.name}`"
+            value = numbers(getattr(self, field), (self.nu,), what, finite=False)
+            set_field(self, field, value)
+        if (self.lower > self.upper).any():
+            raise MachineError(
+                f"the limits of actuator `{self.name}` are inverted: `lower` {self.lower.tolist()} "
+                f"exceeds `upper` {self.upper.tolist()}"
+            )
+
+
+class JointActuator(Actuator):
+    """An actuator that pushes the velocities of one joint."""
+
+    joint: str
+    joint_fields = ("joint",)
+
+
+class FrameActuator(Actuator):
+    """An actuator that puts a wrench on the body of a frame."""
+
+    frame: str
+    frame_fields = ("frame",)

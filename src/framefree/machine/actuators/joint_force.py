@@ -1,0 +1,88 @@
+"""A motor: force on a joint."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import casadi
+import numpy as np
+
+from framefree.machine.actuators.base import JointActuator
+from framefree.machine.joint import Joint
+from framefree.machine.part import checked_name, set_field
+from framefree.machine.problems import MachineError
+from framefree.machine.values import constant, is_symbolic, numbers, scalar
+
+
+@dataclass(frozen=True, eq=False)
+class JointForce(JointActuator):
+    """A motor on a joint, through a gear, with or without a servo of its own.
+
+    The motor's force is f = gain u + bias[0] + bias[1] gear . x + bias[2] gear . v, and the joint
+    feels gear f. A plain force motor has gain 1 and no bias; a position servo of stiffness k and
+    damping d has gain k and bias (0, -k, -d).
+
+    Parameters
+    ----------
+    name, joint : str
+    gear : number or (nv,)
+        Joint force per motor force: 1 for direct drive. One number a velocity of the joint.
+    gain : number
+    bias_terms : (3,)
+    lower, upper : number
+        Limits of the input u.
+    force_lower, force_upper : number
+        Limits of the motor's force f, Nm or N, for controllers and checks.
+    """
+
+    name: str
+    joint: str
+    gear: Any = 1.0
+    gain: Any = 1.0
+    bias_terms: Any = (0.0, 0.0, 0.0)
+    lower: Any = -np.inf
+    upper: Any = np.inf
+    force_lower: Any = -np.inf
+    force_upper: Any = np.inf
+
+    def __post_init__(self) -> None:
+        checked_name(self.name, "an actuator")
+        gear = self.gear if is_symbolic(self.gear) else np.atleast_1d(np.asarray(self.gear, float))
+        size = gear.shape[0]
+        set_field(self, "gear", numbers(gear, (size,), f"the gear of actuator `{self.name}`"))
+        set_field(self, "gain", scalar(self.gain, f"the gain of actuator `{self.name}`"))
+        what = f"the bias terms of actuator `{self.name}`"
+        set_field(self, "bias_terms", numbers(self.bias_terms, (3,), what))
+        self._check_name_and_limits()
+        for field in ("force_lower", "force_upper"):
+            what = f"`{field}` of actuator `{self.name}`"
+            set_field(self, field, float(numbers(getattr(self, field), (), what, finite=False)))
+        if self.force_lower > self.force_upper:
+            raise MachineError(f"the force limits of actuator `{self.name}` are inverted")
+
+    @property
+    def columns(self) -> Any:
+        """Gear times gain (nv x 1)."""
+        return constant(self.gear) * self.gain
+
+    def bias(self, x: Any, v: Any) -> Any:
+        """Return the servo's force on the joint (nv) without input, or None."""
+        terms = self.bias_terms
+        if not is_symbolic(terms) and not terms.any():
+            return None
+        gear = constant(self.gear)
+        force = terms[0] + terms[2] * casadi.dot(gear, v)
+        if is_symbolic(terms) or terms[1] != 0.0:
+            force = force + terms[1] * casadi.dot(gear, x)
+        return gear * force
+
+
+def motors(joints: Iterable[Joint], suffix: str = "") -> tuple[JointForce, ...]:
+    """Return one motor for every velocity of these joints, limited by the joints' effort limits."""
+    found = []
+    for joint in joints:
+        for i, name in enumerate(joint.v_names):
+            limit = joint.effort_limit[i]
+            gear = np.eye(joint.nv)[i]
+            found.append(JointForce(name + suffix, joint.name, gear, lower=-limit, upper=limit))
+    return tuple(found)
