@@ -1,0 +1,181 @@
+"""Forces that a machine has by itself: springs, dampers, friction, fluid. Shared by all formulations.
+
+Bodies enter by their poses (4x4, seen from the world) and body twists, in the machine's order. All
+wrenches returned here *act on* the bodies, in body axes; joint forces and energies have the signs of
+
+    M a + c + resistance = force + J^T wrenches,     power = d/dt (kinetic + potential)
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import casadi as ca
+
+from framefree.geometry import se3
+from framefree.machine import Frame, Machine
+from framefree.machine.values import constant_pose
+from framefree.motion.spatial import Inertia, Matrix, Step, Twist, Wrench
+
+
+class Bodies:
+    """Poses and twists of all bodies, and of frames on them, at one state."""
+
+    def __init__(self, machine: Machine, poses: Sequence[Matrix], twists: Sequence[Matrix]) -> None:
+        self.machine, self.poses, self.twists = machine, poses, twists
+
+    def pose(self, frame: Frame) -> Matrix:
+        """Pose of a frame seen from the world."""
+        index = self.machine.body_index[frame.body]
+        on_body = constant_pose(frame.pose)
+        return on_body if index < 0 else se3.compose(self.poses[index], on_body)
+
+    def twist(self, frame: Frame) -> Matrix:
+        """Twist of a frame in its own axes."""
+        index = self.machine.body_index[frame.body]
+        if index < 0:
+            return ca.SX(6, 1)
+        return ca.vertcat(*_on_body(frame).twist_into(Twist.of(self.twists[index])))
+
+    def relative(self, part: Any) -> tuple[Frame, Frame, Matrix]:
+        """Return the frames a and b of a part that joins two frames, and G_ab."""
+        a, b = self.machine.frame(part.frame_a), self.machine.frame(part.frame_b)
+        return a, b, se3.compose(se3.inverse(self.pose(a)), self.pose(b))
+
+    def relative_twist(self, a: Frame, b: Frame, G_ab: Matrix) -> Matrix:
+        """Return xi_ab, the twist of b relative to a in b's axes."""
+        step = Step(se3.rotation(G_ab), se3.position(G_ab))
+        carried = step.twist_into(Twist.of(ca.densify(ca.SX(self.twist(a)))))
+        return self.twist(b) - ca.vertcat(*carried)
+
+
+def body_wrenches(bodies: Bodies) -> list[Matrix | None]:
+    """Wrench (6) that springs, dampers and fluid exert on every body; None where nothing does."""
+    total: list[Matrix | None] = [None] * len(bodies.machine.bodies)
+    for frame, wrench in (*_conservative(bodies), *_lossy(bodies)):
+        _add(bodies.machine, total, frame, wrench)
+    return total
+
+
+def _conservative(bodies: Bodies) -> Iterator[tuple[Frame, Matrix]]:
+    machine = bodies.machine
+    for spring in machine.springs:
+        a, b, G = bodies.relative(spring)
+        yield from _pair(a, b, G, spring.wrench(G))
+    for body in _immersed(machine):
+        frame = machine.frame(body.frame)
+        R = se3.rotation(bodies.pose(frame))
+        yield frame, -machine.fluid.buoyancy(body, R, machine.gravity)
+
+
+def _lossy(bodies: Bodies) -> Iterator[tuple[Frame, Matrix]]:
+    machine = bodies.machine
+    for damper in machine.dampers:
+        a, b, G = bodies.relative(damper)
+        yield from _pair(a, b, G, damper.wrench(bodies.relative_twist(a, b, G)))
+    for body in _immersed(machine):
+        frame = machine.frame(body.frame)
+        R, xi = se3.rotation(bodies.pose(frame)), bodies.twist(frame)
+        drag = body.drag(machine.fluid.relative_twist(R, xi))
+        yield frame, -(drag + machine.fluid.added_mass_bias(body, R, xi))
+
+
+def _pair(a: Frame, b: Frame, G_ab: Matrix, resisting: Matrix) -> Iterator[tuple[Frame, Matrix]]:
+    """Frame b feels minus the resisting wrench, frame a its reaction."""
+    yield b, -resisting
+    step = Step(se3.rotation(G_ab), se3.position(G_ab))
+    yield a, ca.vertcat(*step.wrench_out(Wrench.of(resisting)))
+
+
+def _add(machine: Machine, total: list[Matrix | None], frame: Frame, wrench: Matrix) -> None:
+    index = machine.body_index[frame.body]
+    if index < 0:
+        return
+    on_body = ca.vertcat(*_on_body(frame).wrench_out(Wrench.of(wrench)))
+    total[index] = on_body if total[index] is None else total[index] + on_body
+
+
+def added_masses(machine: Machine) -> list[Matrix | None]:
+    """Added mass (6x6) of every body in its own frame; None where the fluid adds none."""
+    total: list[Matrix | None] = [None] * len(machine.bodies)
+    for body in _immersed(machine):
+        frame = machine.frame(body.frame)
+        index = machine.body_index[frame.body]
+        if index >= 0:
+            inertia = Inertia.of(ca.SX(constant_pose(body.added_mass)))
+            added = _on_body(frame).inertia_out(inertia).matrix
+            total[index] = added if total[index] is None else total[index] + added
+    return total
+
+
+def joint_resistance(machine: Machine, x: Matrix, v: Matrix) -> Matrix:
+    """Joint springs, viscous and Coulomb friction (nv); it stands on the left."""
+    parts = []
+    for joint in machine.joints:
+        q, rate = x[machine.x_slice[joint.name]], v[machine.v_slice[joint.name]]
+        force = joint.damping_force(rate)
+        if joint.has_spring:
+            force += joint.spring_force(q)
+        if joint.has_friction:
+            force += joint.friction_force(rate)
+        parts.append(force)
+    return ca.SX(ca.vertcat(*parts)) if parts else ca.SX(0, 1)
+
+
+def potential(bodies: Bodies, x: Matrix) -> Matrix:
+    """Potential energy (J) of gravity, springs and buoyancy."""
+    machine = bodies.machine
+    total = ca.SX(0)
+    for body, G in zip(machine.bodies, bodies.poses, strict=True):
+        moments = body.moments
+        weighted = se3.rotation(G) @ moments.first + moments.total * se3.position(G)
+        total -= ca.dot(ca.SX(machine.gravity), weighted)
+    for spring in machine.springs:
+        total += spring.potential(bodies.relative(spring)[2])
+    for body in _immersed(machine):
+        G = bodies.pose(machine.frame(body.frame))
+        total += machine.fluid.buoyancy_potential(body, G, machine.gravity)
+    for joint in machine.joints:
+        if joint.has_spring:
+            total += joint.spring_potential(x[machine.x_slice[joint.name]])
+    return total
+
+
+def dissipation(bodies: Bodies, v: Matrix) -> Matrix:
+    """Power (W) turned into heat by dampers, friction and drag (relative to the fluid)."""
+    machine = bodies.machine
+    lost = _joint_losses(machine, v)
+    for damper in machine.dampers:
+        xi = bodies.relative_twist(*bodies.relative(damper))
+        lost += ca.dot(xi, damper.wrench(xi))
+    for body in _immersed(machine):
+        frame = machine.frame(body.frame)
+        xi = machine.fluid.relative_twist(se3.rotation(bodies.pose(frame)), bodies.twist(frame))
+        lost += ca.dot(xi, body.drag(xi))
+    return lost
+
+
+def passive_power(bodies: Bodies, v: Matrix) -> Matrix:
+    """Power (W) that friction, dampers and a moving fluid give to the machine: mostly negative."""
+    given = -_joint_losses(bodies.machine, v)
+    for frame, wrench in _lossy(bodies):
+        given += ca.dot(bodies.twist(frame), wrench)
+    return given
+
+
+def _joint_losses(machine: Machine, v: Matrix) -> Matrix:
+    lost = ca.SX(0)
+    for joint in machine.joints:
+        rate = v[machine.v_slice[joint.name]]
+        lost += ca.dot(rate, joint.damping_force(rate))
+        if joint.has_friction:
+            lost += ca.dot(rate, joint.friction_force(rate))
+    return lost
+
+
+def _immersed(machine: Machine) -> tuple[Any, ...]:
+    return machine.fluid.immersed if machine.fluid is not None else ()
+
+
+def _on_body(frame: Frame) -> Step:
+    pose = constant_pose(frame.pose)
+    return Step(se3.rotation(pose), se3.position(pose))

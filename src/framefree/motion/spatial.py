@@ -1,0 +1,218 @@
+"""Spatial algebra in 3x3 blocks, arranged so that traced graphs stay small.
+
+The recursions of `framefree.motion.recursion` are written with these types. Each works on CasADi SX
+and DM. A zero or one of the particular machine vanishes from the graph by itself, and of a symmetric
+matrix only one half is ever computed.
+"""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Self
+
+import casadi as ca
+
+Matrix = Any
+"""A casadi SX or DM matrix; vectors are columns."""
+
+
+def wed(a: Matrix) -> Matrix:
+    """Skew matrix with ``wed(a) @ b = cross(a, b)``."""
+    return ca.blockcat([[0, -a[2], a[1]], [a[2], 0, -a[0]], [-a[1], a[0], 0]])
+
+
+def symmetric(a: Matrix) -> Matrix:
+    """Return the symmetric matrix whose lower half is that of ``a``; the upper half is not used."""
+    return ca.tril2symm(ca.tril(a))
+
+
+class Twist(NamedTuple):
+    """Linear and angular velocity (or acceleration) in the axes of a link, linear first.
+
+    Each is 3 x k: k twists side by side, mostly one.
+    """
+
+    linear: Matrix
+    angular: Matrix
+
+    @classmethod
+    def zero(cls) -> Self:
+        return cls(ca.SX(3, 1), ca.SX(3, 1))
+
+    @classmethod
+    def of(cls, vector: Matrix) -> Self:
+        return cls(vector[:3, :], vector[3:6, :])
+
+    @property
+    def vector(self) -> Matrix:
+        return ca.densify(ca.vertcat(self.linear, self.angular))
+
+    def plus(self, other: "Twist") -> "Twist":
+        return Twist(self.linear + other.linear, self.angular + other.angular)
+
+    def minus(self, other: "Twist") -> "Twist":
+        return Twist(self.linear - other.linear, self.angular - other.angular)
+
+    def cross(self, other: "Twist") -> "Twist":
+        """Return ``ad_self other``."""
+        return Twist(
+            ca.cross(self.angular, other.linear) + ca.cross(self.linear, other.angular),
+            ca.cross(self.angular, other.angular),
+        )
+
+    def cross_wrench(self, wrench: "Wrench") -> "Wrench":
+        """Return ``-ad_self^T wrench``: the rate of a wrench (or momentum) carried along."""
+        return Wrench(
+            ca.cross(self.angular, wrench.force),
+            ca.cross(self.angular, wrench.moment) + ca.cross(self.linear, wrench.force),
+        )
+
+
+class Wrench(NamedTuple):
+    """Force and moment (or momentum) in the axes of a link, force first; each 3 x k."""
+
+    force: Matrix
+    moment: Matrix
+
+    @classmethod
+    def zero(cls) -> Self:
+        return cls(ca.SX(3, 1), ca.SX(3, 1))
+
+    @classmethod
+    def of(cls, vector: Matrix) -> Self:
+        return cls(vector[:3, :], vector[3:6, :])
+
+    @property
+    def vector(self) -> Matrix:
+        return ca.densify(ca.vertcat(self.force, self.moment))
+
+    def plus(self, other: "Wrench") -> "Wrench":
+        return Wrench(self.force + other.force, self.moment + other.moment)
+
+    def minus(self, other: "Wrench") -> "Wrench":
+        return Wrench(self.force - other.force, self.moment - other.moment)
+
+
+class Inertia(NamedTuple):
+    """Symmetric 6x6 inertia ``[A, B; B^T, C]`` by its blocks: linear, mixed, angular."""
+
+    A: Matrix
+    B: Matrix
+    C: Matrix
+
+    @classmethod
+    def of(cls, matrix: Matrix) -> Self:
+        return cls(matrix[:3, :3], matrix[:3, 3:], matrix[3:, 3:])
+
+    @property
+    def matrix(self) -> Matrix:
+        return ca.blockcat([[self.A, self.B], [self.B.T, self.C]])
+
+    def plus(self, other: "Inertia") -> "Inertia":
+        return Inertia(symmetric(self.A + other.A), self.B + other.B, symmetric(self.C + other.C))
+
+    def times(self, twist: Twist) -> Wrench:
+        return Wrench(
+            self.A @ twist.linear + self.B @ twist.angular,
+            self.B.T @ twist.linear + self.C @ twist.angular,
+        )
+
+
+class Step(NamedTuple):
+    """Pose of a link seen from its parent link: ``R = R0 Rz(c, s)``, or ``R0`` alone; position r.
+
+    Keeping the turn about z apart from the constant rotation R0 saves a third of the operations.
+    """
+
+    R0: Matrix
+    r: Matrix
+    turn: tuple[Matrix, Matrix] | None = None
+
+    @property
+    def rotation(self) -> Matrix:
+        if self.turn is None:
+            return self.R0
+        c, s = self.turn
+        return self.R0 @ ca.blockcat([[c, -s, 0], [s, c, 0], [0, 0, 1]])
+
+    def into(self, a: Matrix) -> Matrix:
+        """Parent axes to link axes: ``R^T a``."""
+        b = self.R0.T @ a
+        if self.turn is None:
+            return b
+        c, s = self.turn
+        return ca.vertcat(c * b[0, :] + s * b[1, :], c * b[1, :] - s * b[0, :], b[2, :])
+
+    def out(self, a: Matrix) -> Matrix:
+        """Link axes to parent axes: ``R a``."""
+        if self.turn is not None:
+            c, s = self.turn
+            a = ca.vertcat(c * a[0, :] - s * a[1, :], s * a[0, :] + c * a[1, :], a[2, :])
+        return self.R0 @ a
+
+    def twist_into(self, twist: Twist) -> Twist:
+        """Twist of the parent, carried to the link: ``Ad_{G^-1}``."""
+        at_link = twist.linear - wed(self.r) @ twist.angular
+        return Twist(self.into(at_link), self.into(twist.angular))
+
+    def wrench_out(self, wrench: Wrench) -> Wrench:
+        """Wrench on the link, carried to the parent: ``Ad_{G^-1}^T``."""
+        force = self.out(wrench.force)
+        return Wrench(force, self.out(wrench.moment) + wed(self.r) @ force)
+
+    def inertia_out(self, inertia: Inertia) -> Inertia:
+        """Inertia of the link seen from the parent: ``Ad_{G^-1}^T I Ad_{G^-1}``."""
+        A = self.conjugate_symmetric(inertia.A)
+        B = self.conjugate(inertia.B)
+        C = self.conjugate_symmetric(inertia.C)
+        W = wed(self.r)
+        H = B - A @ W
+        return Inertia(A, H, symmetric(C + W @ H + (W @ B).T))
+
+    def matrix_out(self, matrix: Matrix) -> Matrix:
+        """Map a general 6x6 matrix in the way of `inertia_out`."""
+        W = wed(self.r)
+        P, Q = self.conjugate(matrix[:3, :3]), self.conjugate(matrix[:3, 3:])
+        S, T = self.conjugate(matrix[3:, :3]), self.conjugate(matrix[3:, 3:])
+        upper = Q - P @ W
+        return ca.blockcat([[P, upper], [S + W @ P, T - S @ W + W @ upper]])
+
+    def conjugate(self, a: Matrix) -> Matrix:
+        if self.turn is not None:
+            c, s = self.turn
+            Rz = ca.blockcat([[c, -s, 0], [s, c, 0], [0, 0, 1]])
+            a = Rz @ a @ Rz.T
+        return self.R0 @ a @ self.R0.T
+
+    def conjugate_symmetric(self, a: Matrix) -> Matrix:
+        if self.turn is not None:
+            c, s = self.turn
+            # By the double angle: fewer products than Rz a Rz^T.
+            cs, ss = c * s, s * s
+            t = ss * (a[1, 1] - a[0, 0]) - 2 * cs * a[1, 0]
+            b = cs * (a[0, 0] - a[1, 1]) + (1 - 2 * ss) * a[1, 0]
+            x = c * a[2, 0] - s * a[2, 1]
+            y = s * a[2, 0] + c * a[2, 1]
+            a = ca.blockcat([[a[0, 0] + t, b, x], [b, a[1, 1] - t, y], [x, y, a[2, 2]]])
+        return symmetric(self.R0 @ a @ self.R0.T)
+
+
+def solve_symmetric(matrix: Matrix, right: Matrix) -> Matrix:
+    """Solve ``matrix @ y = right`` for a small positive definite matrix by L D L^T, unrolled."""
+    n = matrix.shape[0]
+    L = [[ca.SX(0)] * n for _ in range(n)]
+    LD = [[ca.SX(0)] * n for _ in range(n)]
+    reciprocal = [ca.SX(0)] * n
+    for j in range(n):
+        reciprocal[j] = 1 / (matrix[j, j] - _sum(LD[j][k] * L[j][k] for k in range(j)))
+        for i in range(j + 1, n):
+            LD[i][j] = matrix[i, j] - _sum(L[i][k] * LD[j][k] for k in range(j))
+            L[i][j] = LD[i][j] * reciprocal[j]
+    rows: list[Matrix] = []
+    for i in range(n):
+        rows.append(right[i, :] - _sum(L[i][k] * rows[k] for k in range(i)))
+    for i in reversed(range(n)):
+        rows[i] = rows[i] * reciprocal[i] - _sum(L[k][i] * rows[k] for k in range(i + 1, n))
+    return ca.vertcat(*rows) if rows else ca.SX(0, right.shape[1])
+
+
+def _sum(terms: Iterable[Matrix]) -> Matrix:
+    return sum(terms, ca.SX(0))
