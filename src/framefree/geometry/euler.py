@@ -17,7 +17,6 @@ from framefree.geometry.arrays import (
     Matrix,
     MatrixLike,
     as_shape,
-    as_vector,
     from_rows,
 )
 
@@ -63,7 +62,7 @@ def to_rotation(angles: MatrixLike, axes: str = "xyz", fixed: bool = True) -> Ma
         Whether all turns are about axes of the fixed frame, or each about the moved frame.
     """
     _axis_numbers(axes)
-    angles = as_vector(angles, 3, "angles")
+    angles = as_shape(angles, (3, 1), "angles")
     first, second, third = (_turn(axis, angles[i]) for i, axis in enumerate(axes))
     return third @ second @ first if fixed else first @ second @ third
 

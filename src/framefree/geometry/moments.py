@@ -19,7 +19,6 @@ from framefree.geometry.arrays import (
     MatrixLike,
     as_matrix,
     as_shape,
-    as_vector,
 )
 from framefree.geometry.operators import Vee, Wed
 
@@ -56,7 +55,7 @@ class Moments:
 
     def __post_init__(self) -> None:
         total = as_shape(self.total, (1, 1), "total")
-        first = as_vector(self.first, 3, "first")
+        first = as_shape(self.first, (3, 1), "first")
         second = as_shape(self.second, (3, 3), "second")
         parts = (total, first, second)
         if any(isinstance(part, ca.SX) for part in parts):
@@ -84,7 +83,7 @@ class Moments:
         for mass what is called the inertia tensor.
         """
         moment = as_shape(moment, (3, 3), "moment")
-        return Moments(total, as_matrix(total) * as_vector(center, 3, "center"), Wed(moment))
+        return Moments(total, as_matrix(total) * as_shape(center, (3, 1), "center"), Wed(moment))
 
     @staticmethod
     def of_body(mass: MatrixLike, center: MatrixLike, inertia_at_center: MatrixLike) -> Moments:
@@ -92,7 +91,7 @@ class Moments:
 
         The inertia, kg m^2, is taken about the center of mass, in the axes of the frame.
         """
-        mass, c = as_shape(mass, (1, 1), "mass"), as_vector(center, 3, "center")
+        mass, c = as_shape(mass, (1, 1), "mass"), as_shape(center, (3, 1), "center")
         inertia = as_shape(inertia_at_center, (3, 3), "inertia_at_center")
         return Moments(mass, mass * c, Wed(inertia) + mass * (c @ c.T))
 

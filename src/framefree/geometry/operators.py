@@ -8,9 +8,18 @@ With <A, B> = tr(A B^T) they carry sums over the points of a body to 3- and 6-ve
 from __future__ import annotations
 
 import casadi as ca
-import numpy as np
 
-from framefree.geometry.arrays import GeometryError, Matrix, MatrixLike, as_matrix, from_rows
+from framefree.geometry.arrays import (
+    MATRIX3,
+    MATRIX4,
+    MATRIX6,
+    GeometryError,
+    Matrix,
+    MatrixLike,
+    as_matrix,
+    from_rows,
+    traced,
+)
 from framefree.geometry.skew import vee, wed
 
 
@@ -18,9 +27,9 @@ def vee2(Q: MatrixLike) -> Matrix:
     """Return vee(Q - Q^T) (3) of a 3x3 matrix; (b, vee2(A)) (6) of a 4x4 one [A b; . .]."""
     Q = as_matrix(Q)
     if Q.shape == (3, 3):
-        return ca.vertcat(Q[2, 1] - Q[1, 2], Q[0, 2] - Q[2, 0], Q[1, 0] - Q[0, 1])
+        return _vee2(Q)
     if Q.shape == (4, 4):
-        return ca.vertcat(Q[:3, 3], vee2(Q[:3, :3]))
+        return ca.vertcat(Q[:3, 3], _vee2(Q[:3, :3]))
     raise GeometryError(f"`vee2` takes a 3x3 or 4x4 matrix, got {Q.shape}")
 
 
@@ -31,10 +40,9 @@ def Vee(Q: MatrixLike) -> Matrix:
     """
     Q = as_matrix(Q)
     if Q.shape == (3, 3):
-        return _trace_shifted(Q, (Q[1, 1] + Q[2, 2], Q[0, 0] + Q[2, 2], Q[0, 0] + Q[1, 1]))
+        return _Vee3(Q)
     if Q.shape == (4, 4):
-        b, c, d = Q[:3, 3], Q[3, :3].T, Q[3, 3]
-        return from_rows([[d * ca.DM(np.eye(3)), wed(-b)], [wed(c), Vee(Q[:3, :3])]])
+        return _Vee4(Q)
     raise GeometryError(f"`Vee` takes a 3x3 or 4x4 matrix, got {Q.shape}")
 
 
@@ -45,15 +53,42 @@ def Wed(Q: MatrixLike) -> Matrix:
     """
     Q = as_matrix(Q)
     if Q.shape == (3, 3):
-        half = (Q[0, 0] + Q[1, 1] + Q[2, 2]) / 2
-        return _trace_shifted(Q, (half - Q[0, 0], half - Q[1, 1], half - Q[2, 2]))
+        return _Wed3(Q)
     if Q.shape == (6, 6):
-        b, c, d = -vee(Q[:3, 3:]), vee(Q[3:, :3]), Q[0, 0]
-        return from_rows([[Wed(Q[3:, 3:]), b], [c.T, d]])
+        return _Wed6(Q)
     raise GeometryError(f"`Wed` takes a 3x3 or 6x6 matrix, got {Q.shape}")
 
 
-def _trace_shifted(Q: Matrix, diagonal: tuple[Matrix, Matrix, Matrix]) -> Matrix:
-    """Return -Q (3x3) with another diagonal."""
-    x, y, z = diagonal
-    return from_rows([[x, -Q[0, 1], -Q[0, 2]], [-Q[1, 0], y, -Q[1, 2]], [-Q[2, 0], -Q[2, 1], z]])
+@traced(MATRIX3)
+def _vee2(Q: Matrix) -> Matrix:
+    return ca.vertcat(Q[2, 1] - Q[1, 2], Q[0, 2] - Q[2, 0], Q[1, 0] - Q[0, 1])
+
+
+@traced(MATRIX3)
+def _Vee3(Q: Matrix) -> Matrix:
+    x, y, z = Q[0, 0], Q[1, 1], Q[2, 2]
+    return _with_diagonal(-Q, y + z, x + z, x + y)
+
+
+@traced(MATRIX4)
+def _Vee4(Q: Matrix) -> Matrix:
+    b, c, d = Q[:3, 3], Q[3, :3].T, Q[3, 3]
+    return from_rows([[d * ca.DM.eye(3), wed(-b)], [wed(c), _Vee3(Q[:3, :3])]])
+
+
+@traced(MATRIX3)
+def _Wed3(Q: Matrix) -> Matrix:
+    x, y, z = Q[0, 0] / 2, Q[1, 1] / 2, Q[2, 2] / 2
+    return _with_diagonal(-Q, y + z - x, x + z - y, x + y - z)
+
+
+@traced(MATRIX6)
+def _Wed6(Q: Matrix) -> Matrix:
+    b, c, d = -vee(Q[:3, 3:]), vee(Q[3:, :3]), Q[0, 0]
+    return from_rows([[_Wed3(Q[3:, 3:]), b], [c.T, d]])
+
+
+def _with_diagonal(Q: Matrix, x: Matrix, y: Matrix, z: Matrix) -> Matrix:
+    return from_rows(
+        [[x, Q[0, 1], Q[0, 2]], [Q[1, 0], y, Q[1, 2]], [Q[2, 0], Q[2, 1], z]],
+    )

@@ -9,15 +9,24 @@ from __future__ import annotations
 
 import casadi as ca
 
-from framefree.geometry.arrays import Matrix, MatrixLike, as_shape, as_vector, from_rows
+from framefree.geometry.arrays import (
+    MATRIX3,
+    MATRIX4,
+    VECTOR3,
+    VECTOR4,
+    Matrix,
+    MatrixLike,
+    from_rows,
+    traced,
+)
 from framefree.geometry.series import arctangent_ratio, half_angle_ratios
 
 HALF_TURN = 2e-15
 
 
+@traced(VECTOR4)
 def to_rotation(q: MatrixLike) -> Matrix:
     """Return R (3x3) with R b = vector part of q (0, b) q*, for a unit quaternion (4)."""
-    q = as_vector(q, 4, "q")
     w, x, y, z = q[0], q[1], q[2], q[3]
     xx, yy, zz = 2 * x * x, 2 * y * y, 2 * z * z
     xy, xz, yz = 2 * x * y, 2 * x * z, 2 * y * z
@@ -31,6 +40,7 @@ def to_rotation(q: MatrixLike) -> Matrix:
     )
 
 
+@traced(MATRIX3)
 def from_rotation(R: MatrixLike) -> Matrix:
     """Return the unit quaternion (4) of a rotation matrix, on the shortest branch.
 
@@ -42,12 +52,12 @@ def from_rotation(R: MatrixLike) -> Matrix:
     return _shortest_sign(q, size) * q / size
 
 
+@traced(MATRIX3)
 def scaled_from_rotation(R: MatrixLike) -> Matrix:
     """Return 4 q_i q (4), q_i the component of largest size: the quaternion, unnormalised.
 
     These are the columns of 4 q q^T, which is linear in R.
     """
-    R = as_shape(R, (3, 3), "R")
     xx, yy, zz = R[0, 0], R[1, 1], R[2, 2]
     wx, wy, wz = R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]
     xy, xz, yz = R[0, 1] + R[1, 0], R[0, 2] + R[2, 0], R[1, 2] + R[2, 1]
@@ -63,6 +73,7 @@ def scaled_from_rotation(R: MatrixLike) -> Matrix:
     )
 
 
+@traced(MATRIX4)
 def dominant_column(K: Matrix) -> Matrix:
     """Return the column (4) of K (4x4) whose diagonal entry is largest, the first of equals."""
     best, largest = K[:, 0], K[0, 0]
@@ -73,9 +84,9 @@ def dominant_column(K: Matrix) -> Matrix:
     return best
 
 
+@traced(VECTOR4, VECTOR4)
 def product(p: MatrixLike, q: MatrixLike) -> Matrix:
     """Return p q (4): to_rotation(product(p, q)) = to_rotation(p) to_rotation(q)."""
-    p, q = as_vector(p, 4, "p"), as_vector(q, 4, "q")
     a, b, c, d = p[0], p[1], p[2], p[3]
     w, x, y, z = q[0], q[1], q[2], q[3]
     return ca.vertcat(
@@ -86,38 +97,38 @@ def product(p: MatrixLike, q: MatrixLike) -> Matrix:
     )
 
 
+@traced(VECTOR4)
 def conjugate(q: MatrixLike) -> Matrix:
     """Return q* (4), the inverse rotation: product(q, conjugate(q)) = (1, 0, 0, 0)."""
-    q = as_vector(q, 4, "q")
     return ca.vertcat(q[0], -q[1:])
 
 
+@traced(VECTOR4)
 def normalise(q: MatrixLike) -> Matrix:
     """Return q / |q| (4)."""
-    q = as_vector(q, 4, "q")
     return q / ca.sqrt(ca.sumsqr(q))
 
 
+@traced(VECTOR4, VECTOR3)
 def rate(q: MatrixLike, w: MatrixLike) -> Matrix:
     """Return dq/dt = q (0, w) / 2 (4) for the body-fixed angular velocity w (3), rad/s."""
-    w = as_vector(w, 3, "w")
     return product(q, ca.vertcat(0, w / 2))
 
 
+@traced(VECTOR3)
 def exp(w: MatrixLike) -> Matrix:
     """Return the quaternion (4) of the rotation vector w (3), rad; to_rotation(exp(w)) = exp(w)."""
-    w = as_vector(w, 3, "w")
     cosine, sine = half_angle_ratios(ca.sumsqr(w))
     return ca.vertcat(cosine, sine * w)
 
 
+@traced(VECTOR4)
 def log(q: MatrixLike) -> Matrix:
     """Return the rotation vector w (3), |w| <= pi, of a quaternion: exp(log(q)) = q or -q.
 
     With |v| = sin(t/2) the angle is t = 4 arctan(|v| / (w + |q|)), a form that is accurate and
     smooth from 0 to beyond pi. A scaled quaternion gives the same result.
     """
-    q = as_vector(q, 4, "q")
     size = ca.sqrt(ca.sumsqr(q))
     q = _shortest_sign(q, size) * q
     v = q[1:] / (q[0] + size)

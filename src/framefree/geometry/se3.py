@@ -10,84 +10,102 @@ import casadi as ca
 
 from framefree.geometry import so3
 from framefree.geometry.arrays import (
+    MATRIX3,
+    MATRIX4,
+    VECTOR3,
+    VECTOR6,
     GeometryError,
     Matrix,
     MatrixLike,
     as_shape,
-    as_vector,
     from_rows,
+    traced,
 )
 from framefree.geometry.series import cotangent_ratio, sine_ratios
 
 
+@traced(MATRIX3, VECTOR3)
 def pose(R: MatrixLike, r: MatrixLike) -> Matrix:
     """Return G = [R r; 0 1] (4x4) of a rotation (3x3) and a position (3), m."""
-    R, r = as_shape(R, (3, 3), "R"), as_vector(r, 3, "r")
     return from_rows([[R, r], [0, 0, 0, 1]])
 
 
+@traced(MATRIX4)
 def rotation(G: MatrixLike) -> Matrix:
     """Return R (3x3) of G = [R r; 0 1]."""
-    return as_shape(G, (4, 4), "G")[:3, :3]
+    return G[:3, :3]
 
 
+@traced(MATRIX4)
 def position(G: MatrixLike) -> Matrix:
     """Return r (3), m, of G = [R r; 0 1]."""
-    return as_shape(G, (4, 4), "G")[:3, 3]
+    return G[:3, 3]
 
 
 def compose(*poses: MatrixLike) -> Matrix:
     """Return G_1 G_2 ... (4x4): compose(G_ab, G_bc) = G_ac. The last rows are taken as 0 0 0 1."""
     if not poses:
         raise GeometryError("`compose` needs at least one pose, got none")
-    R, r = rotation(poses[0]), position(poses[0])
+    result = as_shape(poses[0], MATRIX4, "poses[0]")
     for G in poses[1:]:
-        R, r = R @ rotation(G), R @ position(G) + r
-    return pose(R, r)
+        result = _compose_two(result, G)
+    return result
 
 
+@traced(MATRIX4, MATRIX4)
+def _compose_two(A: Matrix, B: Matrix) -> Matrix:
+    R = rotation(A)
+    return pose(R @ rotation(B), R @ position(B) + position(A))
+
+
+@traced(MATRIX4)
 def inverse(G: MatrixLike) -> Matrix:
     """Return G^-1 = [R^T, -R^T r; 0 1] (4x4): inverse(G_ab) = G_ba."""
     R, r = rotation(G), position(G)
     return pose(R.T, -(R.T @ r))
 
 
+@traced(MATRIX4)
 def adjoint(G: MatrixLike) -> Matrix:
     """Return Ad_G = [R, wed(r) R; 0, R] (6x6): G wed(xi) G^-1 = wed(Ad_G xi)."""
     R, r = rotation(G), position(G)
     return from_rows([[R, so3.wed(r) @ R], [ca.DM.zeros(3, 3), R]])
 
 
+@traced(VECTOR6)
 def little_adjoint(xi: MatrixLike) -> Matrix:
     """Return ad_xi = [wed(w), wed(v); 0, wed(w)] (6x6): d/dt Ad_G = Ad_G ad_xi."""
-    v, w = _parts(xi)
+    v, w = xi[:3], xi[3:]
     V, W = so3.wed(v), so3.wed(w)
     return from_rows([[W, V], [ca.DM.zeros(3, 3), W]])
 
 
+@traced(VECTOR6)
 def wed(xi: MatrixLike) -> Matrix:
     """Return [wed(w), v; 0 0] (4x4) of a twist xi = (v, w) (6)."""
-    v, w = _parts(xi)
+    v, w = xi[:3], xi[3:]
     return from_rows([[so3.wed(w), v], [0, 0, 0, 0]])
 
 
+@traced(MATRIX4)
 def vee(X: MatrixLike) -> Matrix:
     """Return xi (6) of X (4x4): vee(wed(xi)) = xi. Of the skew block the lower half is read."""
-    X = as_shape(X, (4, 4), "X")
     return ca.vertcat(X[:3, 3], so3.vee(X[:3, :3]))
 
 
+@traced(VECTOR6)
 def exp(xi: MatrixLike) -> Matrix:
     """Return the pose (4x4) reached from the identity by moving with twist xi (6) for unit time.
 
     R = exp(w), r = left_jacobian(w) v: the matrix exponential of wed(xi).
     """
-    v, w = _parts(xi)
+    v, w = xi[:3], xi[3:]
     a, b, c = sine_ratios(ca.sumsqr(w))
     W = so3.wed(w)
     return pose(so3.skew_polynomial(w, a, b), v + W @ (b * v + c * (W @ v)))
 
 
+@traced(MATRIX4)
 def log(G: MatrixLike) -> Matrix:
     """Return the twist xi = (v, w) (6), |w| <= pi, with exp(xi) = G (4x4).
 
@@ -100,6 +118,7 @@ def log(G: MatrixLike) -> Matrix:
     return ca.vertcat(v, w)
 
 
+@traced(MATRIX4, MATRIX4)
 def pose_error(G: MatrixLike, G_desired: MatrixLike) -> Matrix:
     """Return e = (r_d - r, log(R^T R_d)) (6), m and rad: what is still to go from G to G_desired.
 
@@ -112,8 +131,3 @@ def pose_error(G: MatrixLike, G_desired: MatrixLike) -> Matrix:
     """
     R, R_desired = rotation(G), rotation(G_desired)
     return ca.vertcat(position(G_desired) - position(G), so3.log(R.T @ R_desired))
-
-
-def _parts(xi: MatrixLike) -> tuple[Matrix, Matrix]:
-    xi = as_vector(xi, 6, "xi")
-    return xi[:3], xi[3:]

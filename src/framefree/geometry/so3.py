@@ -11,7 +11,18 @@ import casadi as ca
 import numpy as np
 
 from framefree.geometry import quaternion
-from framefree.geometry.arrays import Matrix, MatrixLike, as_shape, as_vector, from_rows
+from framefree.geometry.arrays import (
+    MATRIX3,
+    MATRIX4,
+    SCALAR,
+    VECTOR3,
+    VECTOR4,
+    Matrix,
+    MatrixLike,
+    as_shape,
+    from_rows,
+    traced,
+)
 from framefree.geometry.operators import Vee, vee2
 from framefree.geometry.series import cotangent_ratio, sine_ratios
 from framefree.geometry.skew import vee, wed
@@ -33,13 +44,14 @@ __all__ = [
 SQUARINGS = 27
 
 
+@traced(VECTOR3)
 def exp(w: MatrixLike) -> Matrix:
     """Return the rotation (3x3) by |w| about w (3): the matrix exponential of wed(w)."""
-    w = as_vector(w, 3, "w")
     a, b, _ = sine_ratios(ca.sumsqr(w))
     return skew_polynomial(w, a, b)
 
 
+@traced(MATRIX3)
 def log(R: MatrixLike) -> Matrix:
     """Return the rotation vector w (3), |w| <= pi, with exp(w) = R (3x3).
 
@@ -50,27 +62,29 @@ def log(R: MatrixLike) -> Matrix:
     return quaternion.log(quaternion.scaled_from_rotation(R))
 
 
+@traced(VECTOR3)
 def left_jacobian(w: MatrixLike) -> Matrix:
     """Return J (3x3): d/dt exp(w) = wed(J(w) dw/dt) exp(w). Also the integral of exp(s w), 0..1."""
-    w = as_vector(w, 3, "w")
     _, b, c = sine_ratios(ca.sumsqr(w))
     return skew_polynomial(w, b, c)
 
 
+@traced(VECTOR3)
 def right_jacobian(w: MatrixLike) -> Matrix:
     """Return J (3x3): d/dt exp(w) = exp(w) wed(J(w) dw/dt)."""
-    return left_jacobian(-as_vector(w, 3, "w"))
+    return left_jacobian(-w)
 
 
+@traced(VECTOR3)
 def left_jacobian_inverse(w: MatrixLike) -> Matrix:
     """Return the inverse (3x3) of `left_jacobian(w)`; infinite at full turns, |w| = 2 pi k."""
-    w = as_vector(w, 3, "w")
     return skew_polynomial(w, -0.5, cotangent_ratio(ca.sumsqr(w)))
 
 
+@traced(VECTOR3)
 def right_jacobian_inverse(w: MatrixLike) -> Matrix:
     """Return the inverse (3x3) of `right_jacobian(w)`; it is infinite at full turns."""
-    return left_jacobian_inverse(-as_vector(w, 3, "w"))
+    return left_jacobian_inverse(-w)
 
 
 def nearest_rotation(Q: MatrixLike) -> Matrix:
@@ -84,28 +98,32 @@ def nearest_rotation(Q: MatrixLike) -> Matrix:
     Two Newton steps make it, and its derivative, exact. As `SX` it holds while
     s2 + sign(det Q) s3 > 1e-6 s1; numbers have no such bound.
     """
-    Q = as_shape(Q, (3, 3), "Q")
+    Q = as_shape(Q, MATRIX3, "Q")
     size = ca.sum(ca.fabs(Q))
     Q = Q / ca.if_else(size > 0, size, 1)
-    z, trace = vee2(Q), Q[0, 0] + Q[1, 1] + Q[2, 2]
-    K = from_rows([[trace, z.T], [z, Q + Q.T - trace * ca.DM(np.eye(3))]])
-    q = quaternion.normalise(quaternion.dominant_column(_top_projector(K)))
-    for _ in range(2):
-        step = _newton_step(quaternion.to_rotation(q).T @ Q)
-        q = quaternion.normalise(quaternion.product(q, ca.vertcat(1, step / 2)))
-    return quaternion.to_rotation(q)
+    K = _davenport_matrix(Q)
+    numeric = isinstance(K, ca.DM) and K.is_regular()
+    projector = _top_projector_of_numbers(K) if numeric else _top_projector(K)
+    return _refined(Q, quaternion.dominant_column(projector))
 
 
-def _top_projector(K: Matrix) -> Matrix:
-    """Return a multiple of the projector (4x4) onto the eigenvectors of K of top eigenvalue.
+@traced(MATRIX3)
+def _davenport_matrix(Q: Matrix) -> Matrix:
+    """Return K (4x4) with q . K q = tr(R^T Q) for the rotation R of every unit quaternion q.
 
-    K must be symmetric with no eigenvalue above 1 in size. An expression has no eigenvalue
-    solver, but the powers of K + I, found by squaring, tend to the projector.
+    No eigenvalue exceeds the sum of |Q_ij| in size.
     """
-    if isinstance(K, ca.DM) and K.is_regular():
-        values, vectors = np.linalg.eigh(np.array(K))
-        top = vectors[:, values > values[-1] - 1e-15]
-        return ca.DM(top @ top.T)
+    z, trace = vee2(Q), Q[0, 0] + Q[1, 1] + Q[2, 2]
+    return from_rows([[trace, z.T], [z, Q + Q.T - trace * ca.DM(np.eye(3))]])
+
+
+@traced(MATRIX4)
+def _top_projector(K: Matrix) -> Matrix:
+    """Return the projector (4x4), up to a factor, onto the eigenvectors of top eigenvalue.
+
+    An expression has no eigenvalue solver, but the powers of K + I, found by squaring, tend to
+    the projector, if no eigenvalue exceeds 1 in size.
+    """
     power = K + ca.DM(np.eye(4))
     for _ in range(SQUARINGS):
         power = ca.triu2symm(ca.triu(power @ power))
@@ -113,6 +131,23 @@ def _top_projector(K: Matrix) -> Matrix:
     return power
 
 
+def _top_projector_of_numbers(K: ca.DM) -> ca.DM:
+    values, vectors = np.linalg.eigh(np.array(K))
+    top = vectors[:, values > values[-1] - 1e-15]
+    return ca.DM(top @ top.T)
+
+
+@traced(MATRIX3, VECTOR4)
+def _refined(Q: Matrix, q: Matrix) -> Matrix:
+    """Return the rotation (3x3) nearest to Q, from a close multiple q of its quaternion."""
+    q = quaternion.normalise(q)
+    for _ in range(2):
+        step = _newton_step(quaternion.to_rotation(q).T @ Q)
+        q = quaternion.normalise(quaternion.product(q, ca.vertcat(1, step / 2)))
+    return quaternion.to_rotation(q)
+
+
+@traced(MATRIX3)
 def _newton_step(M: Matrix) -> Matrix:
     """Return the step w (3) that maximises tr(exp(w)^T M) to second order; zero if it is flat."""
     gradient, H = vee2(M), Vee((M + M.T) / 2)
@@ -125,6 +160,7 @@ def _newton_step(M: Matrix) -> Matrix:
     return ca.if_else(curved, cramer, 0) / ca.if_else(curved, determinant, 1)
 
 
+@traced(VECTOR3, SCALAR, SCALAR)
 def skew_polynomial(w: Matrix, a: Matrix, b: Matrix) -> Matrix:
     """Return I + a wed(w) + b wed(w)^2 (3x3), written out so that nothing is computed twice."""
     ax, ay, az = a * w[0], a * w[1], a * w[2]
