@@ -11,8 +11,8 @@ of c that are not skew, kept to show the difference:
     adjoint      sum_b J^T (M dJ - ad_xi^T M J)
     quasi        C_ij = (d_k M_ij + gam^l_ij M_lk - 1/2 d_i M_jk) v^k      [Konz2024, sec. 2.3]
 
-and where all coordinates are plain numbers with dx/dt = v, `christoffel`, which is skew as well. A C
-must pass two tests, dM/dt = C + C^T and C v = c; wrong matrices pass the first alone.
+and where all coordinates are plain numbers with dx/dt = v, `christoffel`, which is skew as well.
+A C must pass two tests, dM/dt = C + C^T and C v = c; wrong matrices pass the first alone.
 """
 
 from collections.abc import Callable, Sequence
@@ -50,12 +50,15 @@ class Factor(NamedTuple):
         return Factor(p, step.conjugate(self.Q) - wed(step.r) @ wed(p))
 
     def plus(self, other: "Factor") -> "Factor":
+        """Return the factor of two bodies that move as one."""
         return Factor(self.p + other.p, self.Q + other.Q)
 
     def times(self, twist: Twist) -> Wrench:
+        """Return the matrix times k twists."""
         return Wrench(-wed(self.p) @ twist.angular, self.Q @ twist.angular)
 
     def transposed_times(self, twist: Twist) -> Wrench:
+        """Return the transposed matrix times k twists."""
         moment = wed(self.p) @ twist.linear + self.Q.T @ twist.angular
         return Wrench(ca.SX(*moment.shape), moment)
 
@@ -65,8 +68,8 @@ def recursive(
 ) -> Matrix:
     """Return the `skew` matrix of rigid bodies in O(n depth) operations.
 
-    With composite inertia M_i and factor B_i of all that link i carries, and dS_i the joint
-    subspace's rate seen from the world but in link axes (`rates`), for j on the way from i to the base:
+    With composite inertia M_i and factor B_i of all that link i carries, and dS_i the rate of the
+    joint's subspace seen from the world, in link axes (`rates`), for j on the way from i inwards:
 
         C_ji = S_j^T (M_i dS_i + B_i S_i),    C_ij = dS_j^T M_i S_i + S_j^T B_i^T S_i
     """

@@ -35,7 +35,7 @@ class Output(NamedTuple):
 
 
 class Quantity(NamedTuple):
-    """Inputs by name, in order, and the function that gives the named outputs from their symbols."""
+    """Names of the inputs, in order, and the function from their symbols to the named outputs."""
 
     inputs: tuple[str, ...]
     trace: Callable[..., dict[str, Output]]

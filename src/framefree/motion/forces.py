@@ -1,7 +1,8 @@
-"""Forces that a machine has by itself: springs, dampers, friction, fluid. Shared by all formulations.
+"""Forces that a machine has by itself: springs, dampers, friction, fluid; for all formulations.
 
-Bodies enter by their poses (4x4, seen from the world) and body twists, in the machine's order. All
-wrenches returned here *act on* the bodies, in body axes; joint forces and energies have the signs of
+Bodies enter by their poses (4x4, seen from the world) and body twists, in the machine's order.
+All wrenches returned here *act on* the bodies, in body axes; joint forces and energies have the
+signs of
 
     M a + c + resistance = force + J^T wrenches,     power = d/dt (kinetic + potential)
 """
@@ -95,7 +96,7 @@ def _add(machine: Machine, total: list[Matrix | None], frame: Frame, wrench: Mat
 
 
 def added_masses(machine: Machine) -> list[Matrix | None]:
-    """Added mass (6x6) of every body in its own frame; None where the fluid adds none."""
+    """Return the added mass (6x6) of every body in its own frame; None where there is none."""
     total: list[Matrix | None] = [None] * len(machine.bodies)
     for body in _immersed(machine):
         frame = machine.frame(body.frame)

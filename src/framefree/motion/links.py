@@ -1,8 +1,8 @@
 """The machine as the recursions see it: a tree of links, each with its joint axis along z.
 
-A link is a body seen in its own joint's frame. For joints with one axis that frame is turned so that
-the axis is z: then most entries of the joint's transforms are exact zeros and ones, and a traced graph
-has a quarter to a third fewer operations. Nothing outside this folder sees link frames.
+A link is a body seen in its own joint's frame. For joints with one axis that frame is turned so
+that the axis is z: then most entries of the joint's transforms are exact zeros and ones, and a
+traced graph has a quarter to a third fewer operations. Nothing outside this folder sees links.
 """
 
 from dataclasses import dataclass
@@ -86,10 +86,12 @@ class Link:
 
     @property
     def constant_subspace(self) -> bool:
+        """Whether S does not depend on x."""
         return self.kind.constant_jacobian
 
     @property
     def turned_to_z(self) -> bool:
+        """Whether the joint has one axis, which is z here."""
         return isinstance(self.kind, Revolute | Continuous | Prismatic)
 
     @cached_property

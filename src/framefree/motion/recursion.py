@@ -4,9 +4,9 @@
     newton_euler       force from acceleration        [Featherstone2008, ch. 5]
     composite_inertia  mass matrix                    [Featherstone2008, ch. 6]
 
-All work in link frames, on casadi SX or DM, in O(n) operations (the mass matrix: O(n depth)). Gravity
-enters as an upward acceleration of the world. A *load* is the wrench that acts on a link besides its
-joints, in the link's frame: gyroscopic terms are added here, everything else is the caller's.
+All work in link frames, on casadi SX or DM, in O(n) operations (the mass matrix: O(n depth)).
+Gravity enters as an upward acceleration of the world. A *load* is what acts on a link besides its
+joints and gravity, in the link's frame, gyroscopic wrenches included: external - gyroscopic.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,8 +29,8 @@ from framefree.motion.spatial import (
 class Motion(NamedTuple):
     """Kinematics of all links: steps from the parent, joint subspaces, twists, bias accelerations.
 
-    ``bias[i] = ad(twist_i) S v + (dS/dt) v`` is the part of link i's acceleration, beside that of its
-    parent, which does not depend on the joint accelerations.
+    ``bias[i] = ad(twist_i) S v + (dS/dt) v`` is the part of link i's acceleration, beside that of
+    its parent, which does not depend on the joint accelerations.
     """
 
     steps: list[Step]
@@ -98,8 +98,7 @@ def articulated_body(
 ) -> Matrix:
     """Return the joint accelerations (nv) under joint forces and loads.
 
-    `loads` are all wrenches on the links but those of the joints and of gravity, gyroscopic wrenches
-    included with their sign (load = external - gyroscopic); `inertias` may hold added mass.
+    `inertias` are those of the links, added mass included.
     """
     solved: dict[int, tuple[Matrix, Matrix]] = {}
 

@@ -1,8 +1,8 @@
 """Spatial algebra in 3x3 blocks, arranged so that traced graphs stay small.
 
-The recursions of `framefree.motion.recursion` are written with these types. Each works on CasADi SX
-and DM. A zero or one of the particular machine vanishes from the graph by itself, and of a symmetric
-matrix only one half is ever computed.
+The recursions of `framefree.motion.recursion` are written with these types. Each works on CasADi
+SX and DM. A zero or one of the particular machine vanishes from the graph by itself, and of a
+symmetric matrix only one half is ever computed.
 """
 
 from collections.abc import Iterable
@@ -35,20 +35,25 @@ class Twist(NamedTuple):
 
     @classmethod
     def zero(cls) -> Self:
+        """Return the zero vector."""
         return cls(ca.SX(3, 1), ca.SX(3, 1))
 
     @classmethod
     def of(cls, vector: Matrix) -> Self:
+        """Split 6 x k numbers."""
         return cls(vector[:3, :], vector[3:6, :])
 
     @property
     def vector(self) -> Matrix:
+        """All 6 x k numbers."""
         return ca.densify(ca.vertcat(self.linear, self.angular))
 
     def plus(self, other: "Twist") -> "Twist":
+        """Return the sum (``+`` of a tuple would join)."""
         return Twist(self.linear + other.linear, self.angular + other.angular)
 
     def minus(self, other: "Twist") -> "Twist":
+        """Return the difference."""
         return Twist(self.linear - other.linear, self.angular - other.angular)
 
     def cross(self, other: "Twist") -> "Twist":
@@ -74,20 +79,25 @@ class Wrench(NamedTuple):
 
     @classmethod
     def zero(cls) -> Self:
+        """Return the zero vector."""
         return cls(ca.SX(3, 1), ca.SX(3, 1))
 
     @classmethod
     def of(cls, vector: Matrix) -> Self:
+        """Split 6 x k numbers."""
         return cls(vector[:3, :], vector[3:6, :])
 
     @property
     def vector(self) -> Matrix:
+        """All 6 x k numbers."""
         return ca.densify(ca.vertcat(self.force, self.moment))
 
     def plus(self, other: "Wrench") -> "Wrench":
+        """Return the sum."""
         return Wrench(self.force + other.force, self.moment + other.moment)
 
     def minus(self, other: "Wrench") -> "Wrench":
+        """Return the difference."""
         return Wrench(self.force - other.force, self.moment - other.moment)
 
 
@@ -100,16 +110,20 @@ class Inertia(NamedTuple):
 
     @classmethod
     def of(cls, matrix: Matrix) -> Self:
+        """Split a symmetric 6x6 matrix."""
         return cls(matrix[:3, :3], matrix[:3, 3:], matrix[3:, 3:])
 
     @property
     def matrix(self) -> Matrix:
+        """The 6x6 matrix."""
         return ca.blockcat([[self.A, self.B], [self.B.T, self.C]])
 
     def plus(self, other: "Inertia") -> "Inertia":
+        """Return the inertia of two bodies that move as one."""
         return Inertia(symmetric(self.A + other.A), self.B + other.B, symmetric(self.C + other.C))
 
     def times(self, twist: Twist) -> Wrench:
+        """Return the momentum (or wrench) of k twists."""
         return Wrench(
             self.A @ twist.linear + self.B @ twist.angular,
             self.B.T @ twist.linear + self.C @ twist.angular,
@@ -128,6 +142,7 @@ class Step(NamedTuple):
 
     @property
     def rotation(self) -> Matrix:
+        """R (3x3)."""
         if self.turn is None:
             return self.R0
         c, s = self.turn
@@ -176,6 +191,7 @@ class Step(NamedTuple):
         return ca.blockcat([[P, upper], [S + W @ P, T - S @ W + W @ upper]])
 
     def conjugate(self, a: Matrix) -> Matrix:
+        """Return ``R a R^T`` of a 3x3 matrix."""
         if self.turn is not None:
             c, s = self.turn
             Rz = ca.blockcat([[c, -s, 0], [s, c, 0], [0, 0, 1]])
@@ -183,6 +199,7 @@ class Step(NamedTuple):
         return self.R0 @ a @ self.R0.T
 
     def conjugate_symmetric(self, a: Matrix) -> Matrix:
+        """Return ``R a R^T`` of a symmetric 3x3 matrix."""
         if self.turn is not None:
             c, s = self.turn
             # By the double angle: fewer products than Rz a Rz^T.

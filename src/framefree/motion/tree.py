@@ -2,8 +2,8 @@
 
     M a + c + (passive forces) = force,      c = sum_b J_b^T (M_b dJ_b - ad_{xi_b}^T M_b J_b) v
 
-Accelerations, forces and the mass matrix come from recursions over the links in O(n) operations; the
-closed form, a sum over bodies, is there to check them and to read.
+Accelerations, forces and the mass matrix come from recursions over the links in O(n) operations;
+the closed form, a sum over bodies, is there to check them and to read.
 """
 
 import casadi as ca
@@ -25,8 +25,8 @@ class Tree(Equations):
     def __init__(self, machine: Machine) -> None:
         if machine.loops or machine.couplings:
             raise MachineError(
-                f"the tree formulation does not apply to `{machine.name}`: it has loops or couplings; "
-                'use "constrained", "embedded" or "maximal"'
+                f"the tree formulation does not apply to `{machine.name}`, which has loops or "
+                'couplings; use "constrained", "embedded" or "maximal"'
             )
         super().__init__(machine)
         self.model = TreeModel(machine)

@@ -1,4 +1,4 @@
-"""One symbolic state of a tree machine, with all that the formulations derive from it, on demand."""
+"""One symbolic state of a tree machine, with all that is derived from it on demand."""
 
 from functools import cached_property
 
@@ -45,6 +45,7 @@ class TreeState:
 
     @cached_property
     def motion(self) -> Motion:
+        """Steps, subspaces, twists and bias accelerations of the links."""
         return recursion.motion(self.links, self.x, self.v)
 
     # ------------------------------------------------------------------ kinematics
@@ -79,6 +80,7 @@ class TreeState:
 
     @cached_property
     def link_jacobians(self) -> list[Jacobian]:
+        """Jacobian and its rate of every link."""
         return link_jacobians(self.links, self.motion, self.x, self.v)
 
     def jacobian(self, frame: str) -> Jacobian:
@@ -214,5 +216,5 @@ def _step(pose: Matrix) -> Step:
 
 
 def _in_link(link: Link, matrix: Matrix) -> Inertia:
-    """A body's 6x6 inertia seen in its link's frame."""
+    """Return a body's 6x6 inertia seen in its link's frame."""
     return _step(link.to_body).inertia_out(Inertia.of(ca.SX(matrix)))
