@@ -115,12 +115,21 @@ class TreeState:
         gyroscopic = recursion.gyroscopic(self.links, self.motion.twists)
         loads = [Wrench.zero().minus(wrench) for wrench in gyroscopic]
         passive = forces.body_wrenches(self.bodies)
-        for given in (passive, wrenches or [None] * len(loads)):
+        for given in (passive, self._weightless, wrenches or [None] * len(loads)):
             for i, wrench in enumerate(given):
                 if wrench is not None:
                     step = _step(self.links[i].to_body)
                     loads[i] = loads[i].plus(step.wrench_out(Wrench.of(wrench)))
         return loads
+
+    @cached_property
+    def _weightless(self) -> list[Matrix | None]:
+        """Take back the gravity that the upward acceleration of the world gives to added mass."""
+        wrenches: list[Matrix | None] = []
+        for added, G in zip(forces.added_masses(self.machine), self.poses, strict=True):
+            g = ca.vertcat(se3.rotation(G).T @ self.model.gravity, ca.SX(3, 1))
+            wrenches.append(None if added is None else -added @ g)
+        return wrenches
 
     @cached_property
     def resistance(self) -> Matrix:

@@ -1,0 +1,163 @@
+"""Random machines and states for property tests: trees over all joint kinds, with all that acts."""
+
+import casadi as ca
+import numpy as np
+
+from framefree.geometry import Moments
+from framefree.machine import (
+    Body,
+    Continuous,
+    Cylindrical,
+    Fixed,
+    Frame,
+    Free,
+    Helical,
+    Joint,
+    Machine,
+    Planar,
+    Prismatic,
+    Revolute,
+    Spherical,
+    Universal,
+)
+from framefree.machine.damper import Damper
+from framefree.machine.fluid import Fluid, Immersed
+from framefree.machine.spring import Spring
+
+
+def random_rotation(rng):
+    q = rng.normal(size=4)
+    w, x, y, z = q / np.linalg.norm(q)
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+
+
+def random_pose(rng, size=0.5):
+    G = np.eye(4)
+    G[:3, :3] = random_rotation(rng)
+    G[:3, 3] = rng.uniform(-size, size, 3)
+    return G
+
+
+def random_moments(rng, total=None):
+    """Moments of a few random points: physically consistent and positive definite."""
+    points = rng.uniform(-0.3, 0.3, (6, 3))
+    weights = rng.uniform(0.1, 1.0, 6)
+    if total is not None:
+        weights *= total / weights.sum()
+    return Moments.of_points(points, weights)
+
+
+def random_kind(rng):
+    axis = rng.normal(size=3)
+    kinds = [
+        lambda: Revolute(axis),
+        lambda: Revolute("xyz"[rng.integers(3)]),
+        lambda: Continuous(axis),
+        lambda: Prismatic(axis),
+        lambda: Helical(axis, pitch=rng.uniform(-0.3, 0.3)),
+        lambda: Cylindrical(axis),
+        lambda: Universal(axis, np.cross(axis, rng.normal(size=3))),
+        lambda: Planar(axis),
+        lambda: Spherical(),
+        lambda: Free(),
+        lambda: Fixed(),
+    ]
+    return kinds[rng.integers(len(kinds))]()
+
+
+def random_machine(rng, bodies=None, *, passive=True, fluid=True):
+    """A tree of 1 to 12 bodies; with `passive` springs, dampers, friction and rotors too."""
+    n = int(rng.integers(1, 13)) if bodies is None else bodies
+    parts, joints, frames = [], [], []
+    for i in range(n):
+        parts.append(Body(f"b{i}", random_moments(rng)))
+        parent = "world" if i == 0 or rng.random() < 0.1 else f"b{rng.integers(i)}"
+        kind = Free() if i == 0 and rng.random() < 0.4 else random_kind(rng)
+        extras = {}
+        if passive and kind.nv:
+            extras["damping"] = rng.uniform(0, 1, kind.nv) * (rng.random() < 0.5)
+            extras["friction"] = rng.uniform(0, 1, kind.nv) * (rng.random() < 0.3)
+            extras["friction_width"] = 0.3
+            if kind.nv == 1:
+                extras["armature"] = rng.uniform(0, 0.5) * (rng.random() < 0.4)
+                extras["stiffness"] = rng.uniform(0, 5) * (rng.random() < 0.4)
+        joints.append(
+            Joint(
+                f"j{i}",
+                kind,
+                parent,
+                f"b{i}",
+                parent_pose=random_pose(rng),
+                child_pose=random_pose(rng),
+                **extras,
+            )
+        )
+        frames.append(Frame(f"f{i}", f"b{i}", random_pose(rng)))
+    frames.append(Frame("f_world", "world", random_pose(rng)))
+    springs, dampers = _connections(rng, n) if passive else ((), ())
+    return Machine(
+        parts,
+        joints,
+        frames,
+        springs=springs,
+        dampers=dampers,
+        fluid=_fluid(rng, n) if fluid and rng.random() < 0.4 else None,
+        gravity=rng.normal(size=3) * 5,
+        name="random",
+    )
+
+
+def _connections(rng, n):
+    def ends():
+        a, b = rng.integers(-1, n), rng.integers(n)
+        return ("f_world" if a < 0 or a == b else f"f{a}"), f"f{b}"
+
+    springs = [
+        Spring(f"s{k}", *ends(), random_moments(rng, 20.0), random_pose(rng))
+        for k in range(rng.integers(3))
+    ]
+    dampers = [Damper(f"d{k}", *ends(), random_moments(rng, 2.0)) for k in range(rng.integers(3))]
+    return springs, dampers
+
+
+def _fluid(rng, n):
+    def immersed(i):
+        root = rng.normal(size=(6, 6))
+        return Immersed(
+            f"f{i}",
+            volume=1e-3 * rng.uniform(0, 5),
+            center=rng.uniform(-0.2, 0.2, 3),
+            added_mass=root @ root.T / 6,
+            linear_drag=rng.uniform(0, 1, 6),
+            quadratic_drag=rng.uniform(0, 1, 6),
+        )
+
+    chosen = [i for i in range(n) if rng.random() < 0.6]
+    return Fluid([immersed(i) for i in chosen], current=rng.normal(size=3) * 0.3)
+
+
+def random_state(rng, machine):
+    """Configuration, velocity, and one more vector of velocity size (acceleration or force)."""
+    return machine.random(rng), rng.normal(size=machine.nv), rng.normal(size=machine.nv) * 3
+
+
+def evaluate(function, *arguments):
+    """Call a casadi function on NumPy arrays by the graph interpreter; arrays come back."""
+    results = function(*arguments)
+    results = results if isinstance(results, tuple) else (results,)
+    arrays = tuple(np.asarray(ca.DM(result).full()) for result in results)
+    return arrays if len(arrays) > 1 else arrays[0]
+
+
+def relative_error(value, expected):
+    """Largest difference, relative to the largest expected entry (at least 1e-6)."""
+    value, expected = np.asarray(value), np.asarray(expected)
+    if value.size == 0:
+        return 0.0
+    return float(np.abs(value - expected).max() / max(np.abs(expected).max(), 1e-6))
