@@ -1,5 +1,7 @@
 """Values and derivatives of the smooth quotients against many digits, across their switches."""
 
+from fractions import Fraction
+
 import casadi as ca
 import mpmath as mp
 import numpy as np
@@ -58,3 +60,16 @@ def test_all_derivatives_are_finite_at_zero(name):
     beside = numbers(ca.Function("f", [s], [ca.vertcat(value, first, second)])(1e-9))
     assert np.all(np.isfinite(at_zero))
     np.testing.assert_allclose(at_zero, beside, rtol=1e-8)
+
+
+@pytest.mark.parametrize("s", [0.0, 1e-300, 1.0, 4.0 - 1e-15])
+def test_the_branch_not_taken_is_kept_away_from_zero(s):
+    """Other targets differentiate both branches, and zero times an infinite slope is not zero."""
+    seen = []
+
+    def quotients(t, squared):
+        seen.append((float(t), float(squared)))
+        return (t,)
+
+    series._switched(ca.DM(s), 4.0, ([Fraction(1)],), quotients)
+    assert seen == [(2.0, 4.0)]

@@ -23,7 +23,7 @@ def samples(kind, rng):
         "drifted rotation": R + 1e-6 * noise,
         "negative determinant": L @ np.diag([2.0, 1.0, -rng.uniform(0.0, 0.9)]) @ R,
         "flat": L @ np.diag([1.0, 1.0, 0.0]) @ R,
-        "ill-conditioned": L @ np.diag([1.0, 1e-4, rng.uniform(-0.5, 1) * 1e-4]) @ R,
+        "ill-conditioned": L @ np.diag([1.0, 1e-5, rng.uniform(0, 1) * 1e-5]) @ R,
     }[kind]
 
 
@@ -55,6 +55,20 @@ def test_derivative(kind):
         expected = R @ skew(p)
         got = (symbolic(Q)[1] @ change.ravel(order="F")).reshape(3, 3, order="F")
         np.testing.assert_allclose(got, expected, atol=1e-11 * np.abs(expected).max())
+
+
+def test_derivative_where_it_is_ill_conditioned():
+    """The same up to the condition number, squared: the derivative of an inverse."""
+    rng = np.random.default_rng(4)
+    for _ in range(10):
+        Q, change = samples("ill-conditioned", rng), rng.normal(size=(3, 3))
+        R, _ = reference(Q)
+        S = R.T @ Q
+        A = R.T @ change - change.T @ R
+        p = np.linalg.solve(np.trace(S) * np.eye(3) - S, [A[2, 1], A[0, 2], A[1, 0]])
+        expected = R @ skew(p)
+        got = (symbolic(Q)[1] @ change.ravel(order="F")).reshape(3, 3, order="F")
+        np.testing.assert_allclose(got, expected, atol=1e-4 * np.abs(expected).max())
 
 
 def test_where_it_is_not_unique_one_of_the_nearest_is_returned():

@@ -3,8 +3,8 @@
 Each is a quotient that reads 0/0 at zero. Below a switch it is its Taylor series, above it is the
 quotient. The switches lie far from zero (at an angle of 2 rad), because the *derivative* of such a
 quotient cancels much earlier than its value does: (t - sin t)/t^3 loses, in its derivative, a
-relative eps/t^4. The quotient never sees a small angle, since CasADi differentiates both
-branches and 0 * inf of the branch not taken would be NaN.
+relative eps/t^4. The quotient is never given a small angle: targets such as JAX differentiate both
+branches of a choice, and zero times the infinite slope of the branch not taken is no number.
 """
 
 from __future__ import annotations

@@ -16,14 +16,13 @@ from framefree.geometry.arrays import (
     MATRIX4,
     SCALAR,
     VECTOR3,
-    VECTOR4,
     Matrix,
     MatrixLike,
     as_shape,
     from_rows,
     traced,
 )
-from framefree.geometry.operators import Vee, vee2
+from framefree.geometry.operators import vee2
 from framefree.geometry.series import cotangent_ratio, sine_ratios
 from framefree.geometry.skew import vee, wed
 
@@ -41,7 +40,7 @@ __all__ = [
 ]
 
 # Enough for `nearest_rotation` to tell two eigenvalues apart that differ by one part in 10^6.
-SQUARINGS = 27
+SQUARINGS = 30
 
 
 @traced(VECTOR3)
@@ -95,8 +94,7 @@ def nearest_rotation(Q: MatrixLike) -> Matrix:
     for Q = 0), and the derivative means nothing.
 
     The quaternion of R is the top eigenvector of a symmetric matrix linear in Q [Davenport1968].
-    Two Newton steps make it, and its derivative, exact. As `SX` it holds while
-    s2 + sign(det Q) s3 > 1e-6 s1; numbers have no such bound.
+    As an expression it is sharp while s2 + sign(det Q) s3 > 1e-5 s1; numbers have no such bound.
     """
     Q = as_shape(Q, MATRIX3, "Q")
     size = ca.sum(ca.fabs(Q))
@@ -104,7 +102,7 @@ def nearest_rotation(Q: MatrixLike) -> Matrix:
     K = _davenport_matrix(Q)
     numeric = isinstance(K, ca.DM) and K.is_regular()
     projector = _top_projector_of_numbers(K) if numeric else _top_projector(K)
-    return _refined(Q, quaternion.dominant_column(projector))
+    return quaternion.to_rotation(quaternion.normalise(quaternion.dominant_column(projector)))
 
 
 @traced(MATRIX3)
@@ -135,29 +133,6 @@ def _top_projector_of_numbers(K: ca.DM) -> ca.DM:
     values, vectors = np.linalg.eigh(np.array(K))
     top = vectors[:, values > values[-1] - 1e-15]
     return ca.DM(top @ top.T)
-
-
-@traced(MATRIX3, VECTOR4)
-def _refined(Q: Matrix, q: Matrix) -> Matrix:
-    """Return the rotation (3x3) nearest to Q, from a close multiple q of its quaternion."""
-    q = quaternion.normalise(q)
-    for _ in range(2):
-        step = _newton_step(quaternion.to_rotation(q).T @ Q)
-        q = quaternion.normalise(quaternion.product(q, ca.vertcat(1, step / 2)))
-    return quaternion.to_rotation(q)
-
-
-@traced(MATRIX3)
-def _newton_step(M: Matrix) -> Matrix:
-    """Return the step w (3) that maximises tr(exp(w)^T M) to second order; zero if it is flat."""
-    gradient, H = vee2(M), Vee((M + M.T) / 2)
-    a, b, c = H[:, 0], H[:, 1], H[:, 2]
-    bc = ca.cross(b, c)
-    determinant = ca.dot(a, bc)
-    cramer = gradient[0] * bc + gradient[1] * ca.cross(c, a) + gradient[2] * ca.cross(a, b)
-    trace = H[0, 0] + H[1, 1] + H[2, 2]
-    curved = determinant > 1e-14 * trace**3
-    return ca.if_else(curved, cramer, 0) / ca.if_else(curved, determinant, 1)
 
 
 @traced(VECTOR3, SCALAR, SCALAR)
