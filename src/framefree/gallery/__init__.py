@@ -1,0 +1,1 @@
+"""Worked machines and scenarios, each one file."""
