@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from framefree.kernel.graph import Port
-from framefree.kernel.native import Native, PortRecord
+from framefree.kernel.native import Layout, Native, PortRecord
 from framefree.kernel.threads import split
 
 
@@ -22,10 +22,10 @@ class Caller:
         inputs: Sequence[Port],
         outputs: Sequence[Port],
         native: Native,
-        grain: int,
+        layout: Layout,
     ) -> None:
         self.name, self.inputs, self.outputs = name, tuple(inputs), tuple(outputs)
-        self.native, self.grain = native, grain
+        self.native, self.layout = native, layout
         self.method: object = None  # what the interpreter keeps a pointer to
 
     def __call__(self, *arguments, out=None, threads: int = 1, **named):
@@ -77,9 +77,18 @@ class Caller:
         for record, port, array in zip(records, ports, (*arrays, *results), strict=False):
             record.data = array.ctypes.data
             record.step = 0 if array.ndim == len(port.shape) else array.strides[0] // 8
-        address = ctypes.addressof(records)
-        run: Callable = self.native.run  # type: ignore[assignment]
-        if any(split(lambda first, last: run(address, first, last), rows, self.grain, threads)):
+        self.launch(self.native.run, rows, threads, ctypes.addressof(records))
+
+    def launch(
+        self, function: Callable[..., int], rows: int, threads: int, *addresses: int
+    ) -> None:
+        """Call a compiled function on all rows, ``function(ports, first, last, ...)``."""
+        ports, *rest = addresses
+
+        def work(first: int, last: int) -> int:
+            return function(ports, first, last, *rest)
+
+        if any(split(work, rows, self.layout.rows, threads)):
             raise MemoryError(f"no memory for the workspace of `{self.name}`")
 
     def _targets(self, out, batch: int | None) -> list:

@@ -36,11 +36,6 @@ LIBM = {
 EXTERNALS = (*INTERPRETER, *LIBM)
 
 
-def splat(value: float) -> str:
-    """Write a constant, the same in every lane."""
-    return f"splat (double {bits(value)})"
-
-
 def bits(value: float) -> str:
     """Write a double exactly."""
     return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
@@ -53,6 +48,7 @@ class Module:
         self.target = target
         self._functions: dict[str, str] = {}
         self._intrinsics: set[str] = set()
+        self._constants: dict[str, int] = {}
 
     def has(self, name: str) -> bool:
         """Tell whether the function exists or is being written."""
@@ -67,6 +63,10 @@ class Module:
         self._intrinsics.add(f"declare {result} @{name}({arguments})")
         return name
 
+    def constant(self, value: float) -> int:
+        """Return the place of a constant in the table of constant vectors."""
+        return self._constants.setdefault(bits(value), len(self._constants))
+
     def define(self, name: str, header: str, code: "Code", attributes: str = "nounwind") -> None:
         """Add a function whose body is `code`."""
         body = "\n".join(code.lines)
@@ -77,8 +77,15 @@ class Module:
         table = f"@table = internal global [{len(EXTERNALS)} x ptr] zeroinitializer\n"
         address = "define ptr @table_address() nounwind {\n  ret ptr @table\n}\n"
         metadata = '!0 = !{}\n!1 = !{!"branch_weights", i32 1, i32 100000}\n'
-        parts = [table, *sorted(self._intrinsics), address, *self._functions.values(), metadata]
-        return "\n".join(parts)
+        parts = [table, self._constant_table(), *sorted(self._intrinsics), address]
+        return "\n".join([*parts, *self._functions.values(), metadata])
+
+    def _constant_table(self) -> str:
+        vector = f"<{self.target.lanes} x double>"
+        values = ", ".join(f"{vector} splat (double {value})" for value in self._constants)
+        kind = f"[{len(self._constants)} x {vector}]"
+        align = self.target.lanes * 8
+        return f"@constants = internal constant {kind} [{values}], align {align}\n"
 
 
 class Code:
@@ -111,6 +118,18 @@ class Code:
         self.lines.append("  " + instruction)
 
     # Arithmetic on vectors
+
+    def constant(self, value: float) -> str:
+        """Return a constant, the same in every lane.
+
+        Whole vectors in memory fold into the instruction that reads them, where LLVM by itself
+        would fetch and spread a single double first. Where spreading is free it has its way.
+        """
+        if self.target.spreads or self.lanes == 1:
+            return f"splat (double {bits(value)})"
+        place = f"getelementptr ({self.vector}, ptr @constants, i64 {self.module.constant(value)})"
+        align = self.lanes * 8
+        return self.put(f"load {self.vector}, ptr {place}, align {align}, !invariant.load !0")
 
     def binary(self, operation: str, a: str, b: str) -> str:
         """Append ``fadd``, ``fsub``, ``fmul`` or ``fdiv``."""
@@ -151,9 +170,9 @@ class Code:
 
     def polynomial(self, x: str, coefficients: list[float]) -> str:
         """Evaluate a polynomial, lowest power first, by Horner's rule."""
-        value = splat(coefficients[-1])
+        value = self.constant(coefficients[-1])
         for coefficient in reversed(coefficients[:-1]):
-            value = self.fma(value, x, splat(coefficient))
+            value = self.fma(value, x, self.constant(coefficient))
         return value
 
     # Bits, comparisons and selection
@@ -219,7 +238,7 @@ class Code:
         self.do(f"br label %{label}")
 
     @contextmanager
-    def loop(self, start: str | int, stop: str, step: int = 1) -> Iterator[str]:
+    def loop(self, start: str | int, stop: str, step: str | int = 1) -> Iterator[str]:
         """Run the body for ``start, start + step, ...`` while less than `stop`."""
         head, body, latch, done = (self.fresh(p) for p in ("head", "body", "latch", "done"))
         index, following, before = "%" + self.fresh("i"), "%" + self.fresh("i"), self.block

@@ -8,7 +8,7 @@ a lane's result depends on its own argument only. All other functions call the C
 lane.
 """
 
-from framefree.kernel.code import LIBM, Code, Module, splat
+from framefree.kernel.code import LIBM, Code, Module
 
 # pi/2 in three parts: PI_2[0] is pi/2 rounded, PI_2[1] what remains, rounded, and so on.
 PI_2 = [
@@ -53,15 +53,17 @@ def sin_cos(code: Code, x: str, want: tuple[str, ...]) -> dict[str, str]:
     sign and order, which the two low bits of n say.
     """
     size = code.call("fabs", x)
-    shifted = code.fma(size, splat(TWO_PI), splat(SHIFTER))
-    n = code.sub(shifted, splat(SHIFTER))
+    shifted = code.fma(size, code.constant(TWO_PI), code.constant(SHIFTER))
+    n = code.sub(shifted, code.constant(SHIFTER))
     minus_n = code.neg(n)
-    r = code.fma(minus_n, splat(PI_2[0]), size)
-    r = code.fma(minus_n, splat(PI_2[1]), r)
-    r = code.fma(minus_n, splat(PI_2[2]), r)
+    r = code.fma(minus_n, code.constant(PI_2[0]), size)
+    r = code.fma(minus_n, code.constant(PI_2[1]), r)
+    r = code.fma(minus_n, code.constant(PI_2[2]), r)
     z = code.mul(r, r)
     sine = code.fma(code.mul(z, r), code.polynomial(z, SIN), r)
-    cosine = code.fma(z, code.fma(z, code.polynomial(z, COS), splat(-0.5)), splat(1.0))
+    cosine = code.fma(
+        z, code.fma(z, code.polynomial(z, COS), code.constant(-0.5)), code.constant(1.0)
+    )
     quadrant = code.to_bits(shifted)
     odd = code.put(f"icmp slt {code.integers} {code.integer('shl', quadrant, 63)}, zeroinitializer")
     fast = {}
@@ -73,7 +75,7 @@ def sin_cos(code: Code, x: str, want: tuple[str, ...]) -> dict[str, str]:
         flip = code.integer("shl", code.integer("add", quadrant, 1), 62)
         flip = code.integer("and", flip, SIGN)
         fast["cos"] = _signed(code, code.select(odd, sine, cosine), flip)
-    rare = code.compare("ugt", size, splat(LARGE))  # or not a number
+    rare = code.compare("ugt", size, code.constant(LARGE))  # or not a number
     return _replace_rare(code, rare, (x,), fast)
 
 

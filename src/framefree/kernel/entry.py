@@ -9,8 +9,8 @@ of memory.
 The layout of NumPy's array object that is used here is checked once per process (`interpreter.py`).
 """
 
+from framefree.kernel.batch import PORT
 from framefree.kernel.code import Code, Module
-from framefree.kernel.emit import PORT
 from framefree.kernel.graph import Port
 from framefree.kernel.program import Program
 

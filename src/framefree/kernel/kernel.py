@@ -1,16 +1,18 @@
 """`compile`: a CasADi function as native code that takes and returns NumPy arrays."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import casadi as ca
+from numpy.typing import ArrayLike
 
 from framefree.kernel import interpreter
 from framefree.kernel.call import Caller
 from framefree.kernel.graph import CompileError, Graph, Port, read
-from framefree.kernel.native import assembly, compile_object, load_object
+from framefree.kernel.native import Layout, assembly, compile_object, load_object
 from framefree.kernel.optimise import optimise
-from framefree.kernel.program import lay_out
+from framefree.kernel.program import GROUPS, lay_out
+from framefree.kernel.rollout import Options, Rollout, roll
 from framefree.kernel.target import host
 
 
@@ -33,6 +35,7 @@ class Kernel:
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     function: ca.Function
+    _caller: Caller
 
     def __call__(self, *arguments, out=None, threads: int = 1, **named):
         """Evaluate. Every kernel has its own native version of this method."""
@@ -43,6 +46,46 @@ class Kernel:
             return ", ".join(f"{port.name}{list(port.shape)}" for port in ports)
 
         return f"<kernel {self.name}: ({listed(self.inputs)}) -> ({listed(self.outputs)})>"
+
+    def rollout(
+        self,
+        *arguments,
+        steps: int,
+        every: int = 1,
+        dt: float | None = None,
+        t0: float = 0.0,
+        sequences: Mapping[str, ArrayLike] | None = None,
+        threads: int = 1,
+        progress: Callable[[int], object] | None = None,
+        **named,
+    ) -> Rollout:
+        """Apply the kernel again and again: a native loop in time, over many trajectories at once.
+
+        An output named ``<input>_next`` becomes ``<input>`` of the following step. An input named
+        ``t`` receives the time t0 + k*dt of step k, one named ``dt`` the step. Inputs in
+        `sequences` have a value for each step; all others keep theirs. Remaining outputs are
+        recorded as signals. The result is bit for bit that of calling the kernel step by step.
+
+        Parameters
+        ----------
+        arguments, named
+            Initial states and parameters, single or batched, in the order of the inputs (without
+            ``t``, ``dt`` and those in `sequences`) or by name.
+        steps : int
+            Number of steps.
+        every : int
+            States are recorded after every so many steps, and at the start.
+        dt, t0 : float
+            Length of a step and time of the first, in seconds.
+        sequences : mapping of str to array, optional
+            Values of shape (steps, ...) or (batch, steps, ...).
+        threads : int
+            Number of threads among which the trajectories are split.
+        progress : callable, optional
+            Called now and then with the number of steps done.
+        """
+        options = Options(steps, every, dt, t0, dict(sequences or {}), threads, progress)
+        return roll(self._caller, arguments, named, options)
 
     @property
     def graph(self) -> Graph:
@@ -74,7 +117,8 @@ def compile(
     target = host(lanes)
     program = lay_out(optimise(read(function, inputs, outputs), fma=target.fma))
     native = load_object(compile_object(assembly(program, target), target), target)
-    caller = Caller(function.name(), inputs, outputs, native, target.lanes * program.groups)
+    layout = Layout(target.lanes * GROUPS, program.weight)
+    caller = Caller(function.name(), inputs, outputs, native, layout)
     return _make(function, inputs, outputs, caller)
 
 
@@ -88,6 +132,7 @@ def _make(function, inputs, outputs, caller: Caller) -> Kernel:
     kernel = type("Kernel", (Kernel,), {"__call__": call, "__doc__": Kernel.__doc__})()
     kernel.name, kernel.function = function.name(), function
     kernel.inputs, kernel.outputs = inputs, outputs
+    kernel._caller = caller
     return kernel
 
 

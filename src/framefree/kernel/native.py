@@ -2,16 +2,18 @@
 
 import ctypes
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import llvmlite.binding as llvm
 
+from framefree.kernel.batch import PORT, define_program
 from framefree.kernel.code import Module
-from framefree.kernel.emit import PORT, define_program
 from framefree.kernel.entry import define_entry
 from framefree.kernel.interpreter import HEADER, addresses
 from framefree.kernel.program import Program
 from framefree.kernel.target import Target
+from framefree.kernel.timeloop import PLAN, define_rollout
 
 OPTIMISATION = 2  # of the code generator; 1 to 3 are alike in speed, no other pass runs
 
@@ -19,7 +21,19 @@ OPTIMISATION = 2  # of the code generator; 1 to 3 are alike in speed, no other p
 class PortRecord(ctypes.Structure):
     """Where the rows of an argument or a result are."""
 
-    _fields_ = (("data", ctypes.c_void_p), ("step", ctypes.c_ssize_t))
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("step", ctypes.c_ssize_t),
+        ("time_step", ctypes.c_ssize_t),
+    )
+
+
+class Plan(ctypes.Structure):
+    """From which step to which a roll-out goes, and what it records."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_double if name in ("t0", "dt") else ctypes.c_ssize_t) for name in PLAN
+    )
 
 
 @dataclass(frozen=True)
@@ -33,17 +47,37 @@ class Native:
     run : callable
         ``run(records, first, last)`` evaluates rows; it returns non-zero when out of memory. The
         interpreter lock is released meanwhile.
+    rollout : callable or None
+        ``rollout(records, first, last, plan)`` advances rows in time.
     """
 
     entry: int
-    run: object
+    run: Callable[..., int]
+    rollout: Callable[..., int] | None
     engine: llvm.ExecutionEngine = field(repr=False)  # owns the code
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What callers need to know about compiled code.
+
+    Attributes
+    ----------
+    rows : int
+        Rows of a full tile.
+    weight : int
+        About how many instructions one group of lanes costs.
+    """
+
+    rows: int
+    weight: int
 
 
 def assembly(program: Program, target: Target) -> str:
     """Write a program as LLVM assembly."""
     module = Module(target)
     define_program(module, program)
+    define_rollout(module, program)
     define_entry(module, program, HEADER)
     return module.text()
 
@@ -65,10 +99,12 @@ def load_object(binary: bytes, target: Target) -> Native:
     table = addresses()
     place = ctypes.CFUNCTYPE(ctypes.c_void_p)(engine.get_function_address("table_address"))()
     ctypes.memmove(place, table, ctypes.sizeof(table))
-    run = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_ssize_t)(
-        engine.get_function_address("run")
-    )
-    return Native(engine.get_function_address("entry"), run, engine)
+    arguments = (ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_ssize_t)
+    run = ctypes.CFUNCTYPE(ctypes.c_int, *arguments)(engine.get_function_address("run"))
+    rollout = None
+    if address := engine.get_function_address("rollout"):
+        rollout = ctypes.CFUNCTYPE(ctypes.c_int, *arguments, ctypes.c_void_p)(address)
+    return Native(engine.get_function_address("entry"), run, rollout, engine)
 
 
 @functools.cache

@@ -14,9 +14,9 @@ from framefree.kernel.graph import ZERO, Graph, operands
 
 # Weights in units of one arithmetic instruction, for choosing where to cut.
 WEIGHTS = {"const": 0, "input": 0, "sin": 25, "cos": 25, "div": 2, "sqrt": 2}
-WHOLE = 2500  # a graph up to this weight is one stage: it fits the instruction cache
+WHOLE = 1800  # a graph up to this weight is one stage: it fits the instruction cache
 PIECE = 1000  # else stages of about this weight
-GROUPS = 8  # groups that a stage loops over when there are several stages
+GROUPS = 8  # groups that a stage loops over; also hides latency, as one group overlaps the next
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,6 @@ class Program:
         Output slots whose value never changes.
     slots : int
         Number of slots.
-    groups : int
-        Number of groups that a stage loops over.
     weight : int
         About how many instructions one group costs.
     """
@@ -61,7 +59,6 @@ class Program:
     fixed: dict[int, float] = field(repr=False)
     stages: tuple[Stage, ...] = field(repr=False)
     slots: int
-    groups: int
     weight: int
 
 
@@ -82,10 +79,7 @@ def lay_out(graph: Graph) -> Program:
     weights = [WEIGHTS.get(node[0], 1) for node in graph.nodes]
     cuts = _cuts(graph, weights)
     stages, slots = _stages(graph, cuts, input_slots, targets, free)
-    groups = 1 if len(stages) == 1 else GROUPS
-    return Program(
-        graph, input_slots, output_slots, fixed, stages, max(slots, 1), groups, sum(weights)
-    )
+    return Program(graph, input_slots, output_slots, fixed, stages, max(slots, 1), sum(weights))
 
 
 def _consecutive(start: int, sizes: Sequence[int]) -> tuple[tuple[int, ...], int]:

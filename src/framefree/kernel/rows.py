@@ -2,8 +2,8 @@
 
 ``gather(slots, stride, data, step, n, row, last, groups)`` fills, for each group, slot k with
 element k of the rows row, row + 1, ...; ``scatter`` is its inverse. Blocks of lanes x lanes
-elements are transposed in registers. In the last group rows beyond the last are copies of the last and are
-not written back.
+elements are transposed in registers. In the last group rows beyond the last are copies of the last
+and are not written back.
 """
 
 from framefree.kernel.code import Code, Module

@@ -25,6 +25,8 @@ class Target:
         Whether products and sums fuse into one instruction with one rounding.
     rounding : bool
         Whether floor and ceil are instructions.
+    spreads : bool
+        Whether an instruction can read one double from memory into all lanes.
     """
 
     cpu: str
@@ -32,6 +34,7 @@ class Target:
     lanes: int
     fma: bool
     rounding: bool
+    spreads: bool
 
 
 @functools.cache
@@ -52,4 +55,5 @@ def host(lanes: int | None = None) -> Target:
         lanes=widest if lanes is None else lanes,
         fma=arm or bool(features.get("fma")),
         rounding=arm or bool(features.get("sse4.1")),
+        spreads=bool(features.get("avx512f")),
     )

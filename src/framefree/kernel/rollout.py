@@ -1,0 +1,199 @@
+"""Roll-outs: what goes into the native time loop, and the record that comes out."""
+
+import ctypes
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from framefree.kernel.call import Caller, as_argument, common_batch
+from framefree.kernel.graph import Port
+from framefree.kernel.native import Plan, PortRecord
+from framefree.kernel.timeloop import SUFFIX, Feedback, find_feedback
+
+STEP = "dt"
+CHUNK = 100_000_000  # about how many instructions a thread runs before Python has its turn again
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """The record of a roll-out of N steps, every k-th recorded; m = N // k.
+
+    Attributes
+    ----------
+    t : array (m + 1,)
+        Times of the recorded states; step numbers where no `dt` was given.
+    states : dict of arrays (batch, m + 1, ...)
+        The states at those times, the initial ones first.
+    signals : dict of arrays (batch, m, ...)
+        The other outputs: entry j was computed by the step that starts from ``states[...][:, j]``.
+    final : dict of arrays (batch, ...)
+        The states after all N steps.
+
+    A single trajectory has no batch axis.
+    """
+
+    t: np.ndarray
+    states: dict[str, np.ndarray] = field(repr=False)
+    signals: dict[str, np.ndarray] = field(repr=False)
+    final: dict[str, np.ndarray] = field(repr=False)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """Return a state or a signal by name."""
+        return self.states[name] if name in self.states else self.signals[name]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a roll-out proceeds; see `Kernel.rollout`."""
+
+    steps: int
+    every: int
+    dt: float | None
+    t0: float
+    sequences: dict
+    threads: int
+    progress: Callable[[int], object] | None
+
+    def __post_init__(self) -> None:
+        for name, least in (("steps", 0), ("every", 1)):
+            value = getattr(self, name)
+            try:
+                value = operator.index(value)
+            except TypeError:
+                value = None
+            if value is None or value < least:
+                given = getattr(self, name)
+                raise ValueError(f"`{name}` must be a whole number from {least} on, not {given!r}")
+        for name in ("dt", "t0"):
+            value = getattr(self, name)
+            if value is not None and not math.isfinite(value):
+                raise ValueError(f"`{name}` must be finite, not {value!r}")
+
+    @property
+    def records(self) -> int:
+        """Number of recorded states but for the initial one."""
+        return self.steps // self.every
+
+
+def roll(caller: Caller, arguments: Sequence, named: Mapping, options: Options) -> Rollout:
+    """Run a roll-out."""
+    if caller.native.rollout is None:
+        raise ValueError(
+            f"`{caller.name}` has no output named like an input with `{SUFFIX}` added, and of its "
+            "shape: there is nothing to feed back"
+        )
+    feedback = find_feedback(caller.inputs, caller.outputs)
+    arrays, batch = _arguments(caller, feedback, arguments, named, options)
+    rows = 1 if batch is None else batch
+    work = {
+        index: np.array(np.broadcast_to(arrays[index], (rows, *caller.inputs[index].shape)))
+        for index in feedback.states
+    }
+    states, signals = _make_records(caller.outputs, feedback, work, rows, options)
+    records = _port_records(caller, feedback, arrays | work, states | signals, options)
+    _run(caller, records, rows, options)
+    pick = slice(None) if batch is not None else 0
+    names = {output: caller.inputs[index].name for index, output in feedback.states.items()}
+    count = np.arange(options.records + 1) * options.every
+    return Rollout(
+        count.astype(float) if options.dt is None else options.t0 + count * options.dt,
+        {names[output]: array[pick] for output, array in states.items()},
+        {caller.outputs[output].name: array[pick] for output, array in signals.items()},
+        {caller.inputs[index].name: array[pick] for index, array in work.items()},
+    )
+
+
+def _arguments(
+    caller: Caller, feedback: Feedback, arguments: Sequence, named: Mapping, options: Options
+) -> tuple[dict[int, np.ndarray], int | None]:
+    """Convert and check all inputs; return them by index, and the batch size."""
+    given: dict[int, tuple[Port, np.ndarray]] = {}
+    free: list[int] = []
+    sequences = dict(options.sequences)
+    for index, port in enumerate(caller.inputs):
+        is_step = port.name == STEP and index not in feedback.states and port.size == 1
+        if index == feedback.time or is_step:
+            if options.dt is None:
+                raise ValueError(f"`dt` is needed: `{caller.name}` has an input `{port.name}`")
+            if is_step:
+                given[index] = port, np.full(port.shape, float(options.dt))
+        elif port.name in sequences:
+            if index in feedback.states:
+                raise ValueError(f"`{port.name}` is a state and cannot be a sequence")
+            longer = Port(port.name, (options.steps, *port.shape))
+            given[index] = longer, as_argument(longer, sequences.pop(port.name))
+        else:
+            free.append(index)
+    if sequences:
+        raise ValueError(f"`{caller.name}` has no input {sorted(sequences)} for a sequence")
+    ports = [caller.inputs[index] for index in free]
+    values = Caller(caller.name, ports, (), caller.native, caller.layout).bind(arguments, named)
+    for index, port, value in zip(free, ports, values, strict=True):
+        given[index] = port, as_argument(port, value)
+    arrays = [array for _, array in given.values()]
+    batch = common_batch([port for port, _ in given.values()], arrays)
+    return dict(zip(given, arrays, strict=True)), batch
+
+
+def _make_records(
+    outputs: Sequence[Port],
+    feedback: Feedback,
+    work: dict[int, np.ndarray],
+    rows: int,
+    options: Options,
+) -> tuple[dict[int, np.ndarray], dict[int, np.ndarray]]:
+    """Make the arrays to record in, by index of the output; the initial states are in them."""
+    states = {}
+    for index, output in feedback.states.items():
+        states[output] = np.empty((rows, options.records + 1, *outputs[output].shape))
+        states[output][:, 0] = work[index]
+    signals = {
+        output: np.empty((rows, options.records, *port.shape))
+        for output, port in enumerate(outputs)
+        if output not in states
+    }
+    return states, signals
+
+
+def _port_records(
+    caller: Caller,
+    feedback: Feedback,
+    arrays: dict[int, np.ndarray],
+    results: dict[int, np.ndarray],
+    options: Options,
+) -> "ctypes.Array[PortRecord]":
+    records = (PortRecord * (len(caller.inputs) + len(caller.outputs)))()
+    for index, port in enumerate(caller.inputs):
+        if index == feedback.time:
+            continue
+        array, record = arrays[index], records[index]
+        varies = port.name in options.sequences
+        record.data = array.ctypes.data
+        record.step = array.strides[0] // 8 if array.ndim > len(port.shape) + varies else 0
+        record.time_step = port.size if varies else 0
+    for output, array in results.items():
+        record = records[len(caller.inputs) + output]
+        record.data = array.ctypes.data
+        record.step = array.strides[0] // 8
+        record.time_step = caller.outputs[output].size
+    return records
+
+
+def _run(caller: Caller, records, rows: int, options: Options) -> None:
+    """Run the native loop in chunks, so that Python can show progress or be interrupted."""
+    native = caller.native.rollout
+    if native is None or rows == 0:
+        return
+    plan = Plan(every=options.every, records=options.records)
+    plan.t0, plan.dt = options.t0, options.dt or 0.0
+    addresses = ctypes.addressof(records), ctypes.addressof(plan)
+    cost = max(caller.layout.weight, 1) * -(-rows * 8 // caller.layout.rows)
+    chunk = max(CHUNK * max(options.threads, 1) // cost, 1)
+    for begin in range(0, options.steps, chunk):
+        plan.begin, plan.end = begin, min(begin + chunk, options.steps)
+        caller.launch(native, rows, options.threads, *addresses)
+        if options.progress is not None:
+            options.progress(plan.end)
