@@ -33,22 +33,31 @@ def as_matrix(value: MatrixLike) -> Matrix:
     if isinstance(value, ca.SX | ca.DM):
         return value if value.is_dense() else ca.densify(value)
     array = np.asarray(value)
+    if array.ndim > 2:
+        raise GeometryError(f"expected at most 2 dimensions, got {array.ndim}")
     if array.dtype == object:
         return _of_objects(array)
+    if array.dtype.kind not in "fiub":
+        raise GeometryError(f"expected real numbers, got {array.dtype}")
     return ca.DM(array.astype(float))
 
 
 def _of_objects(array: np.ndarray) -> Matrix:
     """Stack an array of numbers and scalar `SX`, such as the list [1.0, SX.sym("m"), 0.0]."""
-    if array.ndim > 2:
-        raise GeometryError(f"expected at most 2 dimensions, got {array.ndim}")
     rows = array.reshape(-1, 1) if array.ndim < 2 else array
-    return ca.densify(from_rows([list(row) for row in rows]))
+    try:
+        return ca.densify(from_rows([list(row) for row in rows]))
+    except NotImplementedError:  # what CasADi raises for a type it does not know
+        found = sorted({type(entry).__name__ for entry in array.flat})
+        raise GeometryError(f"expected numbers or `casadi.SX`, got {', '.join(found)}") from None
 
 
 def as_shape(value: MatrixLike, shape: tuple[int, int], name: str) -> Matrix:
     """Return `value` as a dense matrix of `shape`, or say that `name` has the wrong shape."""
-    matrix = as_matrix(value)
+    try:
+        matrix = as_matrix(value)
+    except ValueError as error:  # also a `GeometryError`, and what NumPy raises for ragged lists
+        raise GeometryError(f"`{name}` must have shape {shape}: {error}") from error
     if matrix.shape != shape:
         raise GeometryError(f"`{name}` must have shape {shape}, got {matrix.shape}")
     return matrix

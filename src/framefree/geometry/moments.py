@@ -5,9 +5,8 @@ One type for mass (kg), stiffness (N/m) and damping (N s/m) alike, see [Konz2024
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import casadi as ca
 import numpy as np
@@ -156,7 +155,8 @@ class Moments:
     def __add__(self, other: Moments) -> Moments:
         if not isinstance(other, Moments):
             return NotImplemented
-        return _combined([self, other])
+        parts = zip(self._parts(), other._parts(), strict=True)
+        return Moments(*(mine + theirs for mine, theirs in parts))
 
     def __radd__(self, other: object) -> Moments:
         # `sum` of several starts with the number 0.
@@ -166,8 +166,7 @@ class Moments:
         if isinstance(factor, Moments):
             return NotImplemented
         factor = as_shape(factor, (1, 1), "factor")
-        parts = (as_matrix(part) for part in (self.total, self.first, self.second))
-        return Moments(*(factor * part for part in parts))
+        return Moments(*(factor * part for part in self._parts()))
 
     __rmul__ = __mul__
 
@@ -190,30 +189,39 @@ class Moments:
 
     # ---- what is wrong with them
 
-    def problems(self, tolerance: float = 1e-9) -> tuple[str, ...]:
+    def problems(
+        self, tolerance: float = 1e-9, form: Literal["4x4", "6x6"] = "4x4"
+    ) -> tuple[str, ...]:
         """Return what is unphysical about these moments, in words; empty if nothing is.
 
-        Checked are the sign of the total, the 6x6 form (positive semidefinite: no motion has
-        negative energy) and the 4x4 form (positive semidefinite: positive weights at points can
-        make it, which for the principal moments at the center is the triangle inequality). The
-        tolerance is relative. Symbolic moments have no values to check.
+        Parameters
+        ----------
+        tolerance
+            How far below zero an eigenvalue may lie, relative to the largest.
+        form
+            "6x6": that form must be positive semidefinite, so that no motion has negative energy.
+            This is all that springs, dampers and prototype parameters need.
+            "4x4": that form, too. Only then can positive weights at points make it up, as they
+            make up a body. For the principal moments at the center it is the triangle inequality.
+
+        Symbolic moments have no values to check, and no problems.
         """
         if self.symbolic:
             return ()
         found = []
         if self.total < 0.0:
             found.append(f"the total is negative, {self.total:.6g}")
-        lowest6 = _lowest_eigenvalue(self.matrix6, self._length, [1, 1, 1, 0, 0, 0])
-        if lowest6 < -tolerance:
+        lowest = _lowest_eigenvalue(self.matrix6, self._length, [1, 1, 1, 0, 0, 0])
+        if lowest < -tolerance:
             found.append(
                 "the 6x6 form is not positive semidefinite: "
-                f"its lowest eigenvalue is {lowest6:.3g} of its largest"
+                f"its lowest eigenvalue is {lowest:.3g} of its largest"
             )
-        lowest4 = _lowest_eigenvalue(self.matrix4, self._length, [0, 0, 0, 1])
-        if lowest4 < -tolerance:
+        lowest = _lowest_eigenvalue(self.matrix4, self._length, [0, 0, 0, 1])
+        if form == "4x4" and lowest < -tolerance:
             found.append(
                 "the 4x4 form is not positive semidefinite (triangle inequality of the principal "
-                f"moments): its lowest eigenvalue is {lowest4:.3g} of its largest"
+                f"moments): its lowest eigenvalue is {lowest:.3g} of its largest"
             )
         return tuple(found)
 
@@ -240,13 +248,11 @@ class Moments:
             return max(np.sqrt(second / abs(self.total)), first / abs(self.total)) or 1.0
         return (second / first if first else 1.0) or 1.0
 
+    def _parts(self) -> tuple[Matrix, Matrix, Matrix]:
+        return as_matrix(self.total), as_matrix(self.first), as_matrix(self.second)
+
     def _like_self(self, matrix: Matrix) -> Any:
         return matrix if isinstance(matrix, ca.SX) else np.array(matrix)
-
-
-def _combined(parts: Iterable[Moments]) -> Moments:
-    rows = [(as_matrix(m.total), as_matrix(m.first), as_matrix(m.second)) for m in parts]
-    return Moments(*(sum(column[1:], column[0]) for column in zip(*rows, strict=True)))
 
 
 def _checked(total: ca.DM, first: ca.DM, second: ca.DM) -> tuple[float, np.ndarray, np.ndarray]:
