@@ -7,11 +7,10 @@ import casadi as ca
 from numpy.typing import ArrayLike
 
 from framefree.kernel import interpreter
+from framefree.kernel.build import build
 from framefree.kernel.call import Caller
 from framefree.kernel.graph import CompileError, Graph, Port, read
-from framefree.kernel.native import Layout, assembly, compile_object, load_object
-from framefree.kernel.optimise import optimise
-from framefree.kernel.program import GROUPS, lay_out
+from framefree.kernel.native import load_object
 from framefree.kernel.rollout import Options, Rollout, roll
 from framefree.kernel.target import host
 
@@ -97,6 +96,7 @@ def compile(
     function: ca.Function,
     *,
     shapes: Mapping[str, tuple[int, ...]] | None = None,
+    cache: bool = True,
     lanes: int | None = None,
 ) -> Kernel:
     """Compile a CasADi function to native code.
@@ -108,6 +108,8 @@ def compile(
     shapes : mapping of str to tuple of int, optional
         NumPy shapes for inputs and outputs by name. By default n x 1 is ``(n,)`` and r x c is
         ``(r, c)``.
+    cache : bool
+        Whether to keep the compiled code on disk for the next start (see `framefree.kernel.cache`).
     lanes : int, optional
         Vector width, by default the widest of this processor. Results do not depend on it.
     """
@@ -115,10 +117,8 @@ def compile(
         raise CompileError(f"`function` must be a casadi.Function, not {type(function)}")
     inputs, outputs = _ports(function, dict(shapes or {}))
     target = host(lanes)
-    program = lay_out(optimise(read(function, inputs, outputs), fma=target.fma))
-    native = load_object(compile_object(assembly(program, target), target), target)
-    layout = Layout(target.lanes * GROUPS, program.weight)
-    caller = Caller(function.name(), inputs, outputs, native, layout)
+    binary, layout = build(function, inputs, outputs, target, cache)
+    caller = Caller(function.name(), inputs, outputs, load_object(binary, target), layout)
     return _make(function, inputs, outputs, caller)
 
 
@@ -139,24 +139,22 @@ def _make(function, inputs, outputs, caller: Caller) -> Kernel:
 def _ports(
     function: ca.Function, shapes: dict[str, tuple[int, ...]]
 ) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
+    """Name the inputs and outputs and give them NumPy shapes."""
     if function.n_out() == 0:
         raise CompileError(f"`{function.name()}` has no outputs")
+    names_in, names_out = function.name_in(), function.name_out()
+    if unknown := set(shapes) - {*names_in, *names_out}:
+        raise CompileError(f"`{function.name()}` has no input or output {sorted(unknown)}")
 
     def port(name: str, rows: int, columns: int) -> Port:
-        shape = tuple(shapes.pop(name, (rows,) if columns == 1 else (rows, columns)))
-        if math.prod(shape) != rows * columns or any(length < 0 for length in shape):
+        shape = tuple(shapes.get(name, (rows,) if columns == 1 else (rows, columns)))
+        if any(length < 0 for length in shape) or math.prod(shape) != rows * columns:
             raise CompileError(
                 f"`{name}` of `{function.name()}` is {rows} x {columns} and cannot have "
                 f"shape {shape}"
             )
         return Port(name, shape)
 
-    known = dict(shapes)
-    inputs = [port(function.name_in(k), *function.size_in(k)) for k in range(function.n_in())]
-    used = set(known) - set(shapes)
-    shapes.update({name: known[name] for name in used})
-    outputs = [port(function.name_out(k), *function.size_out(k)) for k in range(function.n_out())]
-    unknown = set(shapes) - used
-    if unknown:
-        raise CompileError(f"`{function.name()}` has no input or output {sorted(unknown)}")
+    inputs = [port(name, *function.size_in(k)) for k, name in enumerate(names_in)]
+    outputs = [port(name, *function.size_out(k)) for k, name in enumerate(names_out)]
     return tuple(inputs), tuple(outputs)

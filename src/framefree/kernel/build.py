@@ -1,0 +1,78 @@
+"""From a CasADi function to an object file, by way of the cache."""
+
+import functools
+import hashlib
+import json
+import sys
+import sysconfig
+from pathlib import Path
+
+import casadi as ca
+import llvmlite
+import llvmlite.binding as llvm
+import numpy as np
+
+from framefree.kernel import cache
+from framefree.kernel.graph import Port, read
+from framefree.kernel.interpreter import HEADER
+from framefree.kernel.native import Layout, assembly, compile_object
+from framefree.kernel.optimise import optimise
+from framefree.kernel.program import GROUPS, lay_out
+from framefree.kernel.target import Target
+
+
+def build(
+    function: ca.Function,
+    inputs: tuple[Port, ...],
+    outputs: tuple[Port, ...],
+    target: Target,
+    use_cache: bool,
+) -> tuple[bytes, Layout]:
+    """Return the object file of a function, from the cache if it is there."""
+    key = _key(function, inputs, outputs, target) if use_cache and cache.enabled() else None
+    if key is not None and (stored := cache.load(key)) is not None:
+        length = int.from_bytes(stored[:4], "little")
+        return stored[4 + length :], Layout(**json.loads(stored[4 : 4 + length]))
+    program = lay_out(optimise(read(function, inputs, outputs), fma=target.fma))
+    binary = compile_object(assembly(program, target), target)
+    layout = Layout(rows=target.lanes * GROUPS, weight=program.weight)
+    if key is not None:
+        facts = json.dumps(vars(layout)).encode()
+        cache.store(key, len(facts).to_bytes(4, "little") + facts + binary)
+    return binary, layout
+
+
+def _key(
+    function: ca.Function, inputs: tuple[Port, ...], outputs: tuple[Port, ...], target: Target
+) -> bytes | None:
+    """Return what the object file depends on, as a digest; None if it cannot be told."""
+    versions = _versions()
+    try:
+        serial = function.serialize()
+    except RuntimeError:
+        return None
+    if versions is None:
+        return None
+    parts = [versions, repr((inputs, outputs, target)).encode(), serial.encode()]
+    return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).digest()
+
+
+@functools.cache
+def _versions() -> bytes | None:
+    """Digest everything but the function: this package's code, the compiler, the interpreter."""
+    facts = (
+        llvmlite.__version__,
+        llvm.llvm_version_info,
+        llvm.get_process_triple(),
+        sys.implementation.cache_tag,
+        sysconfig.get_config_var("SOABI"),
+        HEADER,
+        np._core.multiarray._get_ndarray_c_version(),  # type: ignore[attr-defined]
+    )
+    digest = hashlib.sha256(repr(facts).encode())
+    try:
+        for path in sorted(Path(__file__).parent.glob("*.py")):
+            digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    except OSError:
+        return None
+    return digest.digest()
