@@ -1,0 +1,1 @@
+"""Model files: URDF and MJCF, read into machines and written from them."""

@@ -1,0 +1,152 @@
+"""Actuators and keyframes of a compiled MuJoCo model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from framefree.machine.actuators import Actuator, JointForce, Wrench
+from framefree.machine.formats.mjcf_engine import column, enabled, value
+from framefree.machine.formats.mjcf_tree import BALL, FREE, HINGE, SLIDE, Tree
+from framefree.machine.formats.poses import pose_of_quaternion
+from framefree.machine.keyframe import Keyframe
+from framefree.machine.problems import MachineError, Problems
+
+
+def actuators(model: Any, tree: Tree, problems: Problems) -> list[Actuator]:
+    """Return the actuators: motors and servos on joints, wrenches on sites."""
+    found: list[Actuator] = []
+    if not enabled(model, "ACTUATION"):
+        return found
+    for i in range(int(getattr(model, "nactuator", model.nu))):
+        name = model.actuator(i).name or f"actuator{i}"
+        with problems.at(tree.document.where("actuator", model.actuator(i).name, i)):
+            _refuse_dynamics(model, i)
+            if int(model.actuator_trntype[i]) == value("mjtTrn", "mjTRN_SITE"):
+                found.append(_wrench(model, tree, i, name))
+            else:
+                actuator = _joint_force(model, tree, i, name)
+                if actuator is not None:
+                    found.append(actuator)
+    return found
+
+
+def _refuse_dynamics(model: Any, i: int) -> None:
+    unsupported = {
+        "activation dynamics (`dyntype`)": model.actuator_dyntype[i]
+        != value("mjtDyn", "mjDYN_NONE"),
+        "a delay": column(model, "actuator_delay", i) != 0,
+        "several inputs or outputs": column(model, "actuator_ctrlnum", i, 1) != 1
+        or column(model, "actuator_outnum", i, 1) != 1,
+        "a damping with powers of the speed": np.any(column(model, "actuator_dampingpoly", i)),
+        "a gain that is not constant": model.actuator_gaintype[i]
+        != value("mjtGain", "mjGAIN_FIXED")
+        and (
+            model.actuator_gaintype[i] != value("mjtGain", "mjGAIN_AFFINE")
+            or bool(np.any(model.actuator_gainprm[i][1:3]))
+        ),
+        "this bias": model.actuator_biastype[i]
+        not in (value("mjtBias", "mjBIAS_NONE"), value("mjtBias", "mjBIAS_AFFINE")),
+    }
+    for words, found in unsupported.items():
+        if found:
+            raise MachineError(
+                f'an actuator with {words} is not supported; `without="actuator"` leaves out all'
+            )
+
+
+def _bias(model: Any, i: int) -> np.ndarray:
+    affine = model.actuator_biastype[i] == value("mjtBias", "mjBIAS_AFFINE")
+    return np.array(model.actuator_biasprm[i][:3]) if affine else np.zeros(3)
+
+
+def _input_limits(model: Any, i: int) -> tuple[float, float]:
+    if not model.actuator_ctrllimited[i] or not enabled(model, "CLAMPCTRL"):
+        return -np.inf, np.inf
+    return float(model.actuator_ctrlrange[i, 0]), float(model.actuator_ctrlrange[i, 1])
+
+
+def _force_limits(model: Any, i: int) -> tuple[float, float]:
+    if not model.actuator_forcelimited[i]:
+        return -np.inf, np.inf
+    return float(model.actuator_forcerange[i, 0]), float(model.actuator_forcerange[i, 1])
+
+
+def _joint_force(model: Any, tree: Tree, i: int, name: str) -> JointForce | None:
+    transmission = int(model.actuator_trntype[i])
+    in_parent = transmission == value("mjtTrn", "mjTRN_JOINTINPARENT")
+    if transmission != value("mjtTrn", "mjTRN_JOINT") and not in_parent:
+        raise MachineError(
+            "only actuators on a joint or a site are supported, not on tendons, slider-cranks or "
+            'bodies; `without="actuator"` leaves all out'
+        )
+    joint = int(model.actuator_trnid[i, 0])
+    if joint not in tree.joint_names:
+        tree.ignored.append(f"actuator `{name}`: its joint was replaced by the fixed base")
+        return None
+    kind, gear, bias = int(model.jnt_type[joint]), np.array(model.actuator_gear[i]), _bias(model, i)
+    if kind in (HINGE, SLIDE):
+        gear = gear[:1]
+    else:
+        gear = gear[:3] if kind == BALL else gear
+        if in_parent or (kind == FREE and gear[:3].any()):
+            raise MachineError(
+                "forces on a ball or free joint along axes of its parent are not supported; use a "
+                "site on the body instead"
+            )
+        if bias[1]:
+            raise MachineError("a position servo on a ball or free joint is not supported")
+    lower, upper = _input_limits(model, i)
+    low, high = _force_limits(model, i)
+    return JointForce(
+        name,
+        tree.joint_names[joint],
+        gear,
+        float(model.actuator_gainprm[i, 0]),
+        bias,
+        lower,
+        upper,
+        low,
+        high,
+    )
+
+
+def _wrench(model: Any, tree: Tree, i: int, name: str) -> Wrench:
+    site, reference = (int(k) for k in model.actuator_trnid[i])
+    bias = _bias(model, i)
+    if reference >= 0:
+        raise MachineError("an actuator on a site with a `refsite` is not supported")
+    if bias[0] or bias[2]:  # a site's length is zero, so that bias[1] does nothing
+        raise MachineError("an actuator on a site with a bias is not supported")
+    gain = float(model.actuator_gainprm[i, 0])
+    lower, upper = _input_limits(model, i)
+    low, high = _force_limits(model, i)
+    if gain and model.actuator_forcelimited[i]:
+        bounds = sorted((low / gain, high / gain))
+        lower, upper = max(lower, bounds[0]), min(upper, bounds[1])
+    direction = gain * np.array(model.actuator_gear[i])
+    return Wrench(name, tree.site_names[site], direction, lower, upper)
+
+
+def keyframes(model: Any, tree: Tree) -> list[Keyframe]:
+    """Return the keyframes, by joint and actuator name."""
+    inputs = [
+        model.actuator(i).name or f"actuator{i}"
+        for i in range(int(getattr(model, "nactuator", model.nu)))
+    ]
+    joints = {joint.name: joint for joint in tree.joints}
+    found = []
+    for i in range(model.nkey):
+        x, v = {}, {}
+        for j, name in tree.joint_names.items():
+            joint = joints[name]
+            q, dof = int(model.jnt_qposadr[j]), int(model.jnt_dofadr[j])
+            x[name] = np.array(model.key_qpos[i, q : q + joint.nx])
+            v[name] = np.array(model.key_qvel[i, dof : dof + joint.nv])
+            if model.jnt_type[j] == FREE:
+                turned = pose_of_quaternion(np.zeros(3), x[name][3:])[:3, :3]
+                v[name][:3] = turned.T @ v[name][:3]
+        u = {name: model.key_ctrl[i, k : k + 1] for k, name in enumerate(inputs)}
+        found.append(Keyframe(model.key(i).name or f"key{i}", x, v, u))
+    return found

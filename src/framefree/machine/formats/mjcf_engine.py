@@ -1,0 +1,55 @@
+"""MuJoCo, where it is installed."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from framefree.machine.formats.markup import ReadError
+
+
+def mujoco_module() -> Any:
+    """Return the package `mujoco`, or say how to get it."""
+    try:
+        import mujoco
+    except ImportError:
+        raise ReadError(
+            "MJCF is read through MuJoCo's compiler: install `framefree[models]`, or the package "
+            "`mujoco`"
+        ) from None
+    return mujoco
+
+
+def enabled(model: Any, what: str) -> bool:
+    """Whether a model leaves a part of the physics on.
+
+    SPRING, DAMPER, FRICTIONLOSS, EQUALITY, ACTUATION, GRAVITY, CLAMPCTRL.
+    """
+    off = _disable_bits()[what]
+    if what in ("FRICTIONLOSS", "EQUALITY"):
+        off |= _disable_bits()["CONSTRAINT"]
+    return not model.opt.disableflags & off
+
+
+def value(enum: str, name: str) -> int:
+    """Return the number of a value of one of MuJoCo's enumerations, -1 where it has no such."""
+    found = getattr(getattr(mujoco_module(), enum), name, None)
+    return -1 if found is None else int(found.value)
+
+
+def column(model: Any, field: str, row: int, default: float = 0.0) -> Any:
+    """Return an entry of a model's array, or the default where this MuJoCo has no such array."""
+    array = getattr(model, field, None)
+    return default if array is None else array[row]
+
+
+@cache
+def _disable_bits() -> dict[str, int]:
+    bits = mujoco_module().mjtDisableBit
+    found = {
+        name.removeprefix("mjDSBL_"): int(getattr(bits, name).value)
+        for name in dir(bits)
+        if name.startswith("mjDSBL_")
+    }
+    passive = found.get("PASSIVE", 0)  # springs and dampers were once switched off together
+    return {"SPRING": passive, "DAMPER": passive, **found}

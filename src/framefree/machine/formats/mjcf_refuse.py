@@ -1,0 +1,118 @@
+"""What a compiled MuJoCo model asks for and framefree does not have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from framefree.machine.formats.mjcf_engine import column, enabled
+from framefree.machine.formats.mjcf_text import Document
+from framefree.machine.formats.mjcf_tree import FREE
+from framefree.machine.formats.options import Options
+from framefree.machine.problems import Problems
+
+
+def refuse(model: Any, document: Document, options: Options, problems: Problems) -> list[str]:
+    """Report what changes the motion and is not supported; return what was ignored."""
+    ignored: list[str] = []
+    report = _Report(document, options, problems, ignored)
+    _options(model, report)
+    _bodies(model, report)
+    _joints(model, report)
+    _tendons(model, report)
+    if model.ngeom:
+        ignored.append(f"contact of {model.ngeom} geoms: contact is not modelled")
+    if model.nmocap:
+        ignored.append(f"{model.nmocap} mocap bodies: they stay where they are")
+    return ignored
+
+
+class _Report:
+    """Where refusals go: to the problems, or to what is ignored if the caller asked so."""
+
+    def __init__(
+        self, document: Document, options: Options, problems: Problems, ignored: list[str]
+    ) -> None:
+        self.document = document
+        self.without = options.without
+        self.problems = problems
+        self.ignored = ignored
+
+    def __call__(
+        self, group: str, name: str, index: int, message: str, leave_out: str = ""
+    ) -> None:
+        where = self.document.where(group, name, index)
+        if leave_out and leave_out in self.without:
+            self.ignored.append(f"{where}: {message} (left out on request)")
+            return
+        hint = f'; `without="{leave_out}"` leaves it out' if leave_out else ""
+        self.problems.add(f"{message}{hint}", where)
+
+
+def _options(model: Any, report: _Report) -> None:
+    for name in ("density", "viscosity"):
+        number = float(getattr(model.opt, name))
+        if number != 0.0:
+            message = f"`{name}` = {number:g}: MuJoCo's fluid forces are not supported, use a Fluid"
+            report("option", "", 0, message, "fluid")
+
+
+def _bodies(model: Any, report: _Report) -> None:
+    for i in np.flatnonzero(model.body_gravcomp):
+        message = f"`gravcomp` = {model.body_gravcomp[i]:g} is not supported"
+        report("body", model.body(int(i)).name, int(i), message, "gravcomp")
+
+
+def _joints(model: Any, report: _Report) -> None:
+    for j in range(model.njnt):
+        name, kind = model.joint(j).name, int(model.jnt_type[j])
+        dof = int(model.jnt_dofadr[j])
+        if np.any(column(model, "jnt_stiffnesspoly", j)) and enabled(model, "SPRING"):
+            report("joint", name, j, "a stiffness with powers of the deflection is not supported")
+        if np.any(column(model, "dof_dampingpoly", dof)) and enabled(model, "DAMPER"):
+            report("joint", name, j, "a damping with powers of the speed is not supported")
+        if column(model, "jnt_plasticadr", j, -1) >= 0:
+            report("joint", name, j, "a spring that yields (`springyield`) is not supported")
+        if kind == FREE:
+            _free_joint(model, j, dof, report)
+
+
+def _free_joint(model: Any, j: int, dof: int, report: _Report) -> None:
+    """MuJoCo's free joint moves along world axes, ours along those of the body."""
+    given = {
+        "stiffness": model.jnt_stiffness[j] if enabled(model, "SPRING") else 0.0,
+        "armature": model.dof_armature[dof],
+        "frictionloss": model.dof_frictionloss[dof] if enabled(model, "FRICTIONLOSS") else 0.0,
+    }
+    for name, number in given.items():
+        if number != 0.0:
+            message = (
+                f"`{name}` = {number:g} of a free joint is not supported; <freejoint/> takes no "
+                "defaults of <joint>"
+            )
+            report("joint", model.joint(j).name, j, message)
+
+
+def _tendons(model: Any, report: _Report) -> None:
+    for i in range(model.ntendon):
+        name = model.tendon(i).name
+        pulls = [
+            field
+            for field in (
+                "stiffness",
+                "damping",
+                "frictionloss",
+                "armature",
+                "limited",
+                "stiffnesspoly",
+            )
+            if np.any(column(model, f"tendon_{field}", i))
+        ]
+        if pulls:
+            words = ", ".join(f"`{field}`" for field in pulls)
+            report("tendon", name, i, f"a tendon with {words} is not supported", "tendon")
+        else:
+            report.ignored.append(
+                f"{report.document.where('tendon', name, i)}: a tendon without force"
+            )

@@ -1,0 +1,333 @@
+"""MJCF made safe before MuJoCo sees it: one plain document, every file it names vetted.
+
+MuJoCo reads files wherever a model points and allocates whatever a model asks for. So the model
+is parsed here, included files are put in place, what moves nothing is dropped, paths are replaced
+by vetted absolute ones, and the result is written out again, one element a line. MuJoCo sees only
+that text, and its line numbers lead back to the files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+from framefree.machine.formats.markup import (
+    MAX_DEPTH,
+    MAX_ELEMENTS,
+    Element,
+    Place,
+    ReadError,
+    parse,
+)
+from framefree.machine.formats.options import Options
+from framefree.machine.formats.source import Source, bytes_of
+from framefree.machine.problems import Problems
+
+MAX_CELLS = 1_000_000
+"""Largest height field."""
+
+_DROPPED = {
+    "visual": "",
+    "statistic": "",
+    "custom": "",
+    "size": "",
+    "extension": "",
+    "sensor": "sensors",
+    "contact": "contact is not modelled",
+    "texture": "",
+    "skin": "",
+    "layer": "",
+    "light": "",
+    "camera": "",
+}
+_REFUSED = {
+    "flex": "deformable bodies are not supported",
+    "flexcomp": "deformable bodies are not supported",
+    "deformable": "deformable bodies are not supported",
+    "composite": "composite bodies are not supported; write the bodies out",
+    "plugin": "MuJoCo plugins are not supported",
+    "attach": "attached models are not supported; read both and use `machine.merge`",
+    "model": "attached models are not supported; read both and use `machine.merge`",
+    "muscle": "muscles are not supported",
+    "adhesion": "contact is not modelled, so that adhesion has nothing to act on",
+}
+_COMPILER_DROPPED = {
+    "meshdir",
+    "texturedir",
+    "assetdir",
+    "strippath",
+    "discardvisual",
+    "fusestatic",
+    "usethread",
+}
+_LINE = re.compile(r"line (\d+)")
+_NOISE = re.compile(r"XML Error:|Error:|Element name '[^']*', id \d+,?|Element '[^']*',?")
+
+
+@dataclass
+class Document:
+    """MJCF text for MuJoCo, and where everything in it comes from.
+
+    Attributes
+    ----------
+    text : str
+    ignored : list of str
+        What was dropped because it moves nothing.
+    meshes : dict of str to str
+        Path of each mesh asset by name, of those that come from a file.
+    """
+
+    text: str = ""
+    ignored: list[str] = field(default_factory=list)
+    meshes: dict[str, str] = field(default_factory=dict)
+    _lines: list[str] = field(default_factory=list)
+    _named: dict[tuple[str, str], str] = field(default_factory=dict)
+    _ordered: dict[str, list[str]] = field(default_factory=dict)
+    _file: str = ""
+
+    def where(self, group: str, name: str, index: int = 0) -> str:
+        """Return file, element and line of an element of one group, as far as known."""
+        if name:
+            return self._named.get((group, name), f"{self._file}, {group} `{name}`")
+        ordered = self._ordered.get(group, [])
+        if index < len(ordered):
+            return ordered[index]
+        return f"{self._file}, {group} number {index} (it has no name)"
+
+    def explain(self, message: str) -> str:
+        """Return MuJoCo's message with its line led back to the file it comes from."""
+        message = " ".join(_NOISE.sub("", message).split())
+        found = _LINE.search(message)
+        at = int(found.group(1)) - 1 if found else -1
+        if found and 0 <= at < len(self._lines):
+            rest = (message[: found.start()] + message[found.end() :]).strip(" ,")
+            return f"{self._lines[at]}: {rest}"
+        return f"{self._file}: {message}"
+
+
+_GROUPS = {"equality": "equality", "actuator": "actuator", "tendon": "tendon", "keyframe": "key"}
+
+
+def document_of(source: Source, root: Element, options: Options) -> Document:
+    """Return the safe text of a model.
+
+    Raises
+    ------
+    ReadError
+        Listing every element that is refused, and every file that may not be read.
+    """
+    writer = _Writer(source, options)
+    writer.write(root)
+    writer.problems.raise_if_any(ReadError)
+    return writer.document
+
+
+@dataclass(frozen=True)
+class _Item:
+    """An element in its file, how often it is repeated, and the section it stands in."""
+
+    element: Element
+    file: str
+    folder: Path | None
+    times: int = 1
+    section: str = ""
+    closing: bool = False
+    depth: int = 0
+
+
+class _Writer:
+    def __init__(self, source: Source, options: Options) -> None:
+        self.source = source
+        self.options = options
+        self.problems = Problems()
+        self.document = Document(_file=source.name)
+        self.dropped: Counter[str] = Counter()
+        self.included: set[Path] = set()
+        self.total = 0
+        self.folders = {"meshdir": "", "strip": ""}
+
+    def write(self, root: Element) -> None:
+        top = _Item(root, self.source.name, self.source.folder)
+        items = list(self._expanded(top))
+        self._note_folders(items)
+        parts = []
+        for item in items:
+            if item.closing:
+                parts.append(f"</{item.element.tag}>")
+            else:
+                attributes = self._attributes(item)
+                parts.append(
+                    f"<{item.element.tag}"
+                    + "".join(f" {name}={quoteattr(v)}" for name, v in attributes.items())
+                    + ">"
+                )
+                self._note_name(item)
+            self.document._lines.append(_words(item))
+        self.document.text = "\n".join(parts)
+        for tag, count in self.dropped.items():
+            reason = _DROPPED.get(tag) or ("left out on request" if tag not in _DROPPED else "")
+            times = f" ({count} times)" if count > 1 else ""
+            self.document.ignored.append(f"<{tag}>{times}{': ' if reason else ''}{reason}")
+
+    # ------------------------------------------------------------------ the order of elements
+
+    def _expanded(self, top: _Item) -> Iterator[_Item]:
+        """Yield openings and closings in order, with included files in place."""
+        stack = [top]
+        while stack:
+            item = stack.pop()
+            if item.closing:
+                yield item
+                continue
+            kept = self._included(item) if item.element.tag == "include" else [item]
+            for one in reversed(kept):
+                if one is not item:
+                    stack.append(one)
+                elif self._keeps(one):
+                    yield one
+                    stack.append(_with(one, closing=True))
+                    stack.extend(self._children(one))
+
+    def _children(self, item: _Item) -> list[_Item]:
+        times = item.times
+        if item.element.tag == "replicate":
+            times *= self._count(item, "count")
+        section = item.section or (item.element.tag if item.depth == 1 else "")
+        return [
+            _Item(child, item.file, item.folder, times, section, depth=item.depth + 1)
+            for child in reversed(item.element.children)
+        ]
+
+    def _keeps(self, item: _Item) -> bool:
+        tag = item.element.tag
+        self.total += item.times
+        if self.total > MAX_ELEMENTS or item.depth > MAX_DEPTH:
+            self._stop(item, f"more than {MAX_ELEMENTS} elements, or {MAX_DEPTH} levels")
+        if tag in self.options.without and item.depth == 1:
+            self.dropped[tag] += len(item.element.children)
+            return False
+        if tag in _DROPPED:
+            self.dropped[tag] += max(1, len(item.element.children) if item.depth == 1 else 1)
+            return False
+        if tag in _REFUSED:
+            if item.section != "default":  # a default that nothing uses moves nothing
+                self._place(item).problem(f"<{tag}> is refused: {_REFUSED[tag]}")
+            return False
+        if tag == "hfield" and self._count(item, "nrow") * self._count(item, "ncol") > MAX_CELLS:
+            self._place(item).problem(f"a height field has at most {MAX_CELLS} cells")
+        return True
+
+    def _included(self, item: _Item) -> list[_Item]:
+        """Return the children of the root of an included file, in place of the <include>."""
+        place = self._place(item)
+        name = place.text("file")
+        if name is None:
+            return []
+        found = self.source.find(name) or self._beside(item, name)
+        if found is None:
+            place.problem(f"`{name}` is not a file in the model's folder")
+            return []
+        if found in self.included:
+            place.problem(f"`{name}` is included twice")
+            return []
+        self.included.add(found)
+        root = parse(bytes_of(found), name)
+        if root.tag not in ("mujoco", "mujocoinclude"):
+            place.problem(f"`{name}` must start with <mujocoinclude>, got <{root.tag}>")
+            return []
+        return [
+            _Item(child, name, found.parent, item.times, item.section, depth=item.depth)
+            for child in root.children
+        ]
+
+    def _beside(self, item: _Item, name: str) -> Path | None:
+        """Return a file beside the including one, where MuJoCo looks second."""
+        if item.folder is None:
+            return None
+        return self.source.find(str(item.folder / name))
+
+    # ------------------------------------------------------------------ attributes
+
+    def _note_folders(self, items: list[_Item]) -> None:
+        for item in items:
+            if item.element.tag == "compiler" and not item.closing:
+                for name in ("assetdir", "meshdir"):
+                    if name in item.element.attributes:
+                        self.folders["meshdir"] = item.element.attributes[name]
+                self.folders["strip"] = item.element.get("strippath") or self.folders["strip"]
+
+    def _attributes(self, item: _Item) -> dict[str, str]:
+        tag, attributes = item.element.tag, dict(item.element.attributes)
+        if tag == "compiler":
+            return {k: v for k, v in attributes.items() if k not in _COMPILER_DROPPED}
+        if tag == "material":
+            attributes.pop("texture", None)
+        if tag == "key" and "actuator" in self.options.without:
+            attributes.pop("ctrl", None)
+            attributes.pop("act", None)
+        for name in [name for name in attributes if name.startswith("file")]:
+            attributes[name] = self._vetted(item, name, attributes[name])
+        return attributes
+
+    def _vetted(self, item: _Item, attribute: str, file: str) -> str:
+        """Return the absolute path of a file that the model may read."""
+        place = self._place(item)
+        if item.element.tag not in ("mesh", "hfield") or attribute != "file":
+            place.problem(f"<{item.element.tag}> must not name a file, got `{file}`")
+            return ""
+        if self.folders["strip"] == "true":
+            file = re.split(r"[/\\]", file)[-1]
+        folder = self.folders["meshdir"]
+        found = self.source.find(str(Path(folder) / file)) if folder else self.source.find(file)
+        if found is None:
+            inside = "the model's folder" if self.source.folder else "a model given as text"
+            place.problem(f"`{file}` is not a file in {inside} or in the given `packages`")
+            return ""
+        if item.element.tag == "mesh":
+            name = item.element.get("name") or Path(file).stem
+            self.document.meshes[name] = str(found)
+        return str(found)
+
+    # ------------------------------------------------------------------ places
+
+    def _note_name(self, item: _Item) -> None:
+        name, words = item.element.get("name"), _words(item)
+        tag = "joint" if item.element.tag == "freejoint" else item.element.tag
+        group = _GROUPS.get(item.section, tag)
+        if name:
+            self.document._named.setdefault((group, name), words)
+        if (item.section in _GROUPS and item.depth == 2) or tag == "option":
+            # MuJoCo keeps the order of these; bodies and joints may come from a <replicate>.
+            self.document._ordered.setdefault(group, []).append(words)
+
+    def _place(self, item: _Item) -> Place:
+        return Place(item.file, item.element, _label(item.element), self.problems)
+
+    def _count(self, item: _Item, name: str) -> int:
+        value = (item.element.get(name) or "1").strip()
+        if not re.fullmatch(r"\+?[0-9]{1,9}", value):
+            return 1 if self._place(item).number(name, 1.0) is None else MAX_ELEMENTS + 1
+        return int(value)
+
+    def _stop(self, item: _Item, what: str) -> None:
+        self._place(item).problem(f"refused: {what}")
+        self.problems.raise_if_any(ReadError)
+
+
+def _with(item: _Item, *, closing: bool) -> _Item:
+    return _Item(
+        item.element, item.file, item.folder, item.times, item.section, closing, item.depth
+    )
+
+
+def _label(element: Element) -> str:
+    name = element.get("name")
+    return f"<{element.tag}> `{name}`" if name else f"<{element.tag}>"
+
+
+def _words(item: _Item) -> str:
+    return f"{item.file}, {_label(item.element)}, line {item.element.line}"

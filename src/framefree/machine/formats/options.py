@@ -1,0 +1,28 @@
+"""What the caller asks of a reader."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from framefree.machine.formats.markup import ReadError
+
+_CHOICES = {"base": (None, "free", "fixed"), "mimic": ("coupled", "independent")}
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of `framefree.read`, checked; see there."""
+
+    base: str | None = None
+    strict: bool = False
+    mimic: str = "coupled"
+    keep_fixed: bool = False
+    motors: bool = True
+    without: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, valid in _CHOICES.items():
+            value = getattr(self, name)
+            if value not in valid:
+                words = ", ".join(repr(choice) for choice in valid)
+                raise ReadError(f"`{name}` must be one of {words}, got {value!r}")

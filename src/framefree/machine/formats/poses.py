@@ -1,0 +1,86 @@
+"""Poses as model files write them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from framefree.machine.formats.markup import Place
+
+
+def origin_of(place: Place) -> np.ndarray | None:
+    """Pose (4x4) of an element's <origin>, the identity without one; None if it is broken."""
+    element = place.element.first("origin")
+    if element is None:
+        return np.eye(4)
+    inside = place.inside(element)
+    xyz = inside.numbers("xyz", 3, (0.0, 0.0, 0.0))
+    rpy = inside.numbers("rpy", 3, (0.0, 0.0, 0.0))
+    return None if xyz is None or rpy is None else pose_of_rpy(xyz, rpy)
+
+
+def pose_of_rpy(xyz: Any, rpy: Any) -> np.ndarray:
+    """Pose (4x4) of a position and the turns about fixed x, y, z axes: R = Rz(y) Ry(p) Rx(r)."""
+    (cr, cp, cy), (sr, sp, sy) = np.cos(rpy), np.sin(rpy)
+    return posed(
+        [
+            [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
+            [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
+            [-sp, cp * sr, cp * cr],
+        ],
+        xyz,
+    )
+
+
+def rpy_of_rotation(R: np.ndarray) -> np.ndarray:
+    """Return the turns (3), rad, about fixed x, y, z axes: R = Rz(y) Ry(p) Rx(r), |p| <= pi/2.
+
+    At p = +-pi/2 roll and yaw turn about one axis: yaw is then taken as zero.
+    """
+    cosine = float(np.hypot(R[0, 0], R[1, 0]))
+    pitch = np.arctan2(-R[2, 0], cosine)
+    if cosine > 1e-9:
+        return np.array([np.arctan2(R[2, 1], R[2, 2]), pitch, np.arctan2(R[1, 0], R[0, 0])])
+    return np.array([np.arctan2(-R[1, 2], R[1, 1]), pitch, 0.0])
+
+
+def pose_of_quaternion(position: Any, wxyz: Any) -> np.ndarray:
+    """Pose (4x4) of a position and a quaternion wxyz of any length but zero."""
+    w, x, y, z = np.asarray(wxyz, float) / np.linalg.norm(wxyz)
+    return posed(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ],
+        position,
+    )
+
+
+def quaternion_of_rotation(R: np.ndarray) -> np.ndarray:
+    """Return the unit quaternion wxyz of a rotation (3x3), from the largest of its components."""
+    xx, yy, zz = np.diag(R)
+    squares = np.array([1 + xx + yy + zz, 1 + xx - yy - zz, 1 - xx + yy - zz, 1 - xx - yy + zz])
+    i = int(np.argmax(squares))
+    w = np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
+    if i == 0:
+        q = np.array([squares[0], *w])
+    else:
+        q = np.array([w[i - 1], *(R[i - 1] + R[:, i - 1])])
+        q[i] = squares[i]
+    return q / np.linalg.norm(q)
+
+
+def posed(rotation: Any, position: Any) -> np.ndarray:
+    """Pose (4x4) of a rotation (3x3) and a position (3)."""
+    pose = np.eye(4)
+    pose[:3, :3] = rotation
+    pose[:3, 3] = position
+    return pose
+
+
+def inverse(pose: np.ndarray) -> np.ndarray:
+    """Inverse of a pose: [R^T, -R^T r; 0 1]."""
+    R = pose[:3, :3]
+    return posed(R.T, -R.T @ pose[:3, 3])

@@ -1,0 +1,111 @@
+"""Where a model comes from, and which other files it may name.
+
+A model file is untrusted: it may name files inside its own folder and inside the package paths
+that the caller gave, and no others. Symbolic links are followed before that is decided.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from framefree.machine.formats.markup import MAX_BYTES, ReadError
+
+Packages = Mapping[str, str | os.PathLike[str]] | Iterable[str | os.PathLike[str]]
+"""Package folders by name, or folders that hold packages."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """The text of a model, its name for messages, and the folders it may read from."""
+
+    name: str
+    data: bytes
+    folder: Path | None
+    packages: Mapping[str, Path]
+    search: tuple[Path, ...]
+
+    def find(self, reference: str) -> Path | None:
+        """Return the file that a reference in the model means, if it may be read and is there."""
+        for candidate in self._candidates(reference):
+            try:
+                path = candidate.resolve()
+                if self.allows(path) and path.is_file():
+                    return path
+            except (OSError, RuntimeError, ValueError):
+                continue  # names that no file system has: too long, NUL, a cycle of links
+        return None
+
+    def allows(self, path: Path) -> bool:
+        """Whether a resolved path lies in the model's folder or a given package."""
+        roots = (*self.packages.values(), *self.search, *((self.folder,) if self.folder else ()))
+        return any(path.is_relative_to(root) for root in roots)
+
+    def _candidates(self, reference: str) -> list[Path]:
+        for scheme in ("package://", "model://"):
+            if reference.startswith(scheme):
+                name, _, rest = reference[len(scheme) :].partition("/")
+                known = [self.packages[name] / rest] if name in self.packages else []
+                folders = (*self.search, *((self.folder,) if self.folder else ()))
+                return [*known, *(folder / name / rest for folder in folders)]
+        plain = Path(reference.removeprefix("file://"))
+        if plain.is_absolute():
+            return [plain]
+        return [self.folder / plain] if self.folder else []
+
+
+def source_of(
+    path_or_text: str | bytes | os.PathLike[str], packages: Packages | None = None
+) -> Source:
+    """Return the source of a model: a path, or the model itself as text that starts with `<`."""
+    by_name, search = _package_folders(packages)
+    if isinstance(path_or_text, str) and path_or_text.lstrip("\ufeff \t\r\n").startswith("<"):
+        path_or_text = path_or_text.encode("utf-8", "surrogatepass")
+    if isinstance(path_or_text, bytes):
+        return Source("the text", path_or_text, None, by_name, search)
+    if not isinstance(path_or_text, str | os.PathLike):
+        raise ReadError(
+            "`path_or_text` must be a path or the text of a model, "
+            f"got {type(path_or_text).__name__}"
+        )
+    path = Path(path_or_text)
+    return Source(path.name, bytes_of(path), _resolved(path).parent, by_name, search)
+
+
+def bytes_of(path: Path) -> bytes:
+    """Return what a model file holds; refuse what is no file, or larger than any model is."""
+    try:
+        if not path.is_file():
+            reason = "is not a file" if path.exists() else "does not exist"
+            raise ReadError(f"`{_shown(path)}` {reason}")
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise ReadError(f"`{_shown(path)}` cannot be read: {error}") from None
+    if len(data) > MAX_BYTES:
+        raise ReadError(f"`{_shown(path)}`: a model file has at most {MAX_BYTES // 2**20} MiB")
+    return data
+
+
+def _package_folders(packages: Packages | None) -> tuple[dict[str, Path], tuple[Path, ...]]:
+    if packages is None:
+        return {}, ()
+    if isinstance(packages, str | os.PathLike):
+        packages = [packages]
+    if isinstance(packages, Mapping):
+        return {str(name): _resolved(Path(path)) for name, path in packages.items()}, ()
+    return {}, tuple(_resolved(Path(path)) for path in packages)
+
+
+def _resolved(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise ReadError(f"`{_shown(path)}` cannot be read: {error}") from None
+
+
+def _shown(path: Path) -> str:
+    text = str(path)
+    return text if len(text) <= 200 else f"{text[:200]}..."

@@ -1,0 +1,80 @@
+"""Reading a machine from a model file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from framefree.machine.formats.markup import ReadError, parse
+from framefree.machine.formats.mjcf import read_mjcf
+from framefree.machine.formats.options import Options
+from framefree.machine.formats.source import Packages, source_of
+from framefree.machine.formats.urdf import read_urdf
+from framefree.machine.machine import Machine
+
+_ROOTS = {"robot": "urdf", "mujoco": "mjcf", "mujocoinclude": "mjcf"}
+_READERS = {"urdf": read_urdf, "mjcf": read_mjcf}
+
+
+def read(
+    path_or_text: str | bytes | os.PathLike[str],
+    *,
+    base: str | None = None,
+    packages: Packages | None = None,
+    strict: bool = False,
+    format: str | None = None,
+    mimic: str = "coupled",
+    keep_fixed: bool = False,
+    motors: bool = True,
+    without: str | Iterable[str] = (),
+) -> Machine:
+    """Read a machine from a URDF or MJCF file.
+
+    Parameters
+    ----------
+    path_or_text : path, str or bytes
+        Path of the file, or the model itself: text that starts with `<`.
+    base : None, "free" or "fixed"
+        What holds the root: as the file says (a URDF root is fixed), nothing, or the world.
+    packages : mapping of name to folder, or folders that hold packages
+        Where `package://` references lead. Other files are read from the model's own folder only.
+    strict : bool
+        Refuse what is otherwise listed in `machine.problems`: inertia that no body can have, and
+        mimic joints that follow nothing.
+    format : None, "urdf" or "mjcf"
+        Default: by the root element.
+    mimic : "coupled" or "independent"
+        Whether a URDF mimic joint follows its source by a `Coupling`, or moves by itself.
+    keep_fixed : bool
+        Keep links that are fixed to another one as bodies with a `Fixed` joint. Otherwise they
+        become part of it and stay as frames.
+    motors : bool
+        Whether a URDF machine, which has no actuators, gets a motor on every joint that moves by
+        itself, limited by the joint's effort limit. The floating base gets none.
+    without : names of MJCF elements
+        Elements to leave out although they change the motion, such as "tendon", "actuator" or
+        "equality"; listed in `machine.ignored`.
+
+    Returns
+    -------
+    Machine
+        `machine.problems` lists what is doubtful, `machine.ignored` what was left out.
+
+    Raises
+    ------
+    ReadError
+        Listing everything that is wrong, each with file, element and line where known.
+    """
+    names = (without,) if isinstance(without, str) else tuple(without)
+    options = Options(base, strict, mimic, keep_fixed, motors, names)
+    source = source_of(path_or_text, packages)
+    root = parse(source.data, source.name)
+    found = _ROOTS.get(root.tag) if format is None else format
+    if found not in _READERS:
+        if format is not None:
+            raise ReadError(f"`format` must be one of {', '.join(_READERS)}, got {format!r}")
+        raise ReadError(
+            f"{source.name}, line {root.line}: a model file starts with <robot> (URDF) or <mujoco> "
+            f"(MJCF), got <{root.tag}>"
+        )
+    return _READERS[found](source, root, options)
