@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from framefree.machine.actuators import Actuator, JointActuator, JointForce, SpinningPropeller
 from framefree.machine.body import WORLD, Body
 from framefree.machine.coupling import Coupling
@@ -71,8 +73,41 @@ def check_parts(machine: Any, problems: Problems) -> None:
         _check_keyframe(keyframe, joints, machine.actuators, problems)
 
 
+def doubts(machine: Any) -> list[str]:
+    """Return what is doubtful: odd inertias, springs and dampers that push, motion without mass."""
+    found = [message for body in machine.bodies for message in body.problems]
+    for spring in machine.springs:
+        if isinstance(spring, Spring) and _pushes(spring.moments.matrix6):
+            found.append(f"spring `{spring.name}` is not stable at its rest pose")
+    for damper in machine.dampers:
+        if _pushes(damper.matrix):
+            found.append(f"damper `{damper.name}` feeds power into some motions")
+    return found + [
+        f"joint `{joint.name}` moves no mass, and has no armature: its acceleration is undefined"
+        for i, joint in enumerate(machine.joints)
+        if joint.nv and _weightless(machine, i)
+    ]
+
+
+def _pushes(matrix: Any) -> bool:
+    if is_symbolic(matrix):
+        return False
+    values = np.linalg.eigvalsh(matrix)
+    return bool(values[0] < -1e-9 * np.abs(values).max())
+
+
+def _weightless(machine: Any, index: int) -> bool:
+    joint = machine.joints[index]
+    if is_symbolic(joint.armature) or (joint.armature > 0).all():
+        return False
+    if machine.fluid is not None and machine.fluid.immersed:
+        return False
+    return all(machine.bodies[i].massless for i in machine.subtree(joint.child))
+
+
 def _check_references(part: Any, places: set[str], joints: Any, problems: Problems) -> None:
-    what = f"{type(part).__name__} `{part.name}`"
+    kind = type(part).__name__
+    what = f"{kind} `{part.name}`" if part.name else kind
     for field in part.frame_fields:
         name = getattr(part, field)
         if name not in places:

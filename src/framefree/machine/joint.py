@@ -14,6 +14,19 @@ from framefree.machine.values import constant, is_symbolic, numbers, pose, scala
 FRICTION_WIDTH = 1e-2
 """Speed (rad/s or m/s) at which the smooth Coulomb law has reached tanh(1) = 76 percent."""
 
+JOINT_NUMBERS = (
+    "lower",
+    "upper",
+    "velocity_limit",
+    "effort_limit",
+    "armature",
+    "damping",
+    "friction",
+    "stiffness",
+    "rest",
+)
+"""Fields of a joint with one number for each coordinate or velocity."""
+
 
 @dataclass(frozen=True, eq=False)
 class Joint(Part):

@@ -1,43 +1,26 @@
-"""The machine on paper: bodies, joints and all that acts between them."""
+"""The machine: its description, its states and inputs, and other machines made from it."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any
 
 import casadi
 import numpy as np
 
-from framefree.machine import state
-from framefree.machine.body import WORLD, Body
-from framefree.machine.checks import check_parts, check_types
-from framefree.machine.frame import Frame
+from framefree.machine import edit, state, tunable
+from framefree.machine.body import WORLD
+from framefree.machine.description import Description
 from framefree.machine.joint import Joint
-from framefree.machine.part import Part, set_field
-from framefree.machine.problems import MachineError, Problems
-from framefree.machine.tree import arrange, unknown
-from framefree.machine.values import numbers
-
-GRAVITY = (0.0, 0.0, -9.81)
-_SEQUENCES = (
-    "bodies",
-    "joints",
-    "frames",
-    "springs",
-    "dampers",
-    "loops",
-    "couplings",
-    "actuators",
-    "geometry",
-    "keyframes",
-    "remarks",
-    "ignored",
-)
+from framefree.machine.layouts import Layout, layout
+from framefree.machine.parameters import Parameters
+from framefree.machine.part import plain, set_field
+from framefree.machine.problems import MachineError
+from framefree.machine.record import VERSION, decoded, encoded
+from framefree.machine.tree import unknown
 
 
-@dataclass(frozen=True, eq=False)
-class Machine(Part):
+class Machine(Description):
     """A rigid-body machine: a tree of bodies and joints, loops that close it, and what acts on it.
 
     Bodies and joints are stored in depth-first order, parents before children: `joints[i]` moves
@@ -65,137 +48,6 @@ class Machine(Part):
     MachineError
         Listing everything that is wrong.
     """
-
-    bodies: tuple[Body, ...]
-    joints: tuple[Joint, ...]
-    frames: tuple[Frame, ...] = ()
-    springs: tuple[Any, ...] = ()
-    dampers: tuple[Any, ...] = ()
-    loops: tuple[Any, ...] = ()
-    couplings: tuple[Any, ...] = ()
-    actuators: tuple[Any, ...] = ()
-    gravity: Any = GRAVITY
-    fluid: Any = None
-    name: str = ""
-    geometry: tuple[Any, ...] = ()
-    keyframes: tuple[Any, ...] = ()
-    remarks: tuple[str, ...] = ()
-    ignored: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        problems = Problems()
-        for name in _SEQUENCES:
-            set_field(self, name, tuple(getattr(self, name)))
-        with problems.at():
-            set_field(self, "gravity", numbers(self.gravity, (3,), "`gravity`"))
-        check_types(self, problems)
-        problems.raise_if_any()
-        check_parts(self, problems)
-        bodies, joints = arrange(self.bodies, self.joints, self.frames, problems)
-        problems.raise_if_any()
-        set_field(self, "bodies", bodies)
-        set_field(self, "joints", joints)
-
-    # ------------------------------------------------------------------ the tree
-
-    @cached_property
-    def body_index(self) -> Mapping[str, int]:
-        """Index of each body by name; -1 for "world"."""
-        return MappingProxyType({WORLD: -1, **{body.name: i for i, body in enumerate(self.bodies)}})
-
-    @cached_property
-    def joint_index(self) -> Mapping[str, int]:
-        """Index of each joint by name."""
-        return MappingProxyType({joint.name: i for i, joint in enumerate(self.joints)})
-
-    @cached_property
-    def parent(self) -> tuple[int, ...]:
-        """Index of the body that body i hangs on, -1 for the world."""
-        return tuple(self.body_index[joint.parent] for joint in self.joints)
-
-    @cached_property
-    def children(self) -> tuple[tuple[int, ...], ...]:
-        """Indices of the bodies that hang on body i."""
-        below: list[list[int]] = [[] for _ in self.bodies]
-        for i, parent in enumerate(self.parent):
-            if parent >= 0:
-                below[parent].append(i)
-        return tuple(map(tuple, below))
-
-    @cached_property
-    def _frames(self) -> Mapping[str, Frame]:
-        own = {name: Frame(name, name) for name in (WORLD, *(body.name for body in self.bodies))}
-        return MappingProxyType({**own, **{frame.name: frame for frame in self.frames}})
-
-    def frame(self, name: str) -> Frame:
-        """Return the frame of this name; every body, and "world", has one of its own name."""
-        if name not in self._frames:
-            raise MachineError(unknown("frame", name, self._frames))
-        return self._frames[name]
-
-    def body(self, name: str) -> Body:
-        """Return the body of this name."""
-        if name not in self.body_index or name == WORLD:
-            raise MachineError(unknown("body", name, [body.name for body in self.bodies]))
-        return self.bodies[self.body_index[name]]
-
-    def joint(self, name: str) -> Joint:
-        """Return the joint of this name."""
-        if name not in self.joint_index:
-            raise MachineError(unknown("joint", name, self.joint_index))
-        return self.joints[self.joint_index[name]]
-
-    @cached_property
-    def problems(self) -> tuple[str, ...]:
-        """What is doubtful about the machine but does not forbid to use it."""
-        return (*self.remarks, *(message for body in self.bodies for message in body.problems))
-
-    # ------------------------------------------------------------------ coordinates
-
-    @cached_property
-    def nx(self) -> int:
-        """Number of configuration numbers."""
-        return sum(joint.nx for joint in self.joints)
-
-    @cached_property
-    def nv(self) -> int:
-        """Number of velocities."""
-        return sum(joint.nv for joint in self.joints)
-
-    @cached_property
-    def nu(self) -> int:
-        """Number of inputs."""
-        return sum(actuator.nu for actuator in self.actuators)
-
-    @cached_property
-    def x_slice(self) -> Mapping[str, slice]:
-        """Where each joint's coordinates are in x, by joint name."""
-        return _slices((joint.name, joint.nx) for joint in self.joints)
-
-    @cached_property
-    def v_slice(self) -> Mapping[str, slice]:
-        """Where each joint's velocities are in v, by joint name."""
-        return _slices((joint.name, joint.nv) for joint in self.joints)
-
-    @cached_property
-    def u_slice(self) -> Mapping[str, slice]:
-        """Where each actuator's inputs are in u, by actuator name."""
-        return _slices((actuator.name, actuator.nu) for actuator in self.actuators)
-
-    @cached_property
-    def x_names(self) -> tuple[str, ...]:
-        """A name for every configuration number."""
-        return tuple(name for joint in self.joints for name in joint.x_names)
-
-    @cached_property
-    def v_names(self) -> tuple[str, ...]:
-        """A name for every velocity."""
-        return tuple(name for joint in self.joints for name in joint.v_names)
-
-    @cached_property
-    def u_names(self) -> tuple[str, ...]:
-        """A name for every input."""
-        return tuple(name for actuator in self.actuators for name in actuator.u_names)
 
     # ------------------------------------------------------------------ states
 
@@ -236,26 +88,227 @@ class Machine(Part):
         found = state.problems_of(self._segments, x, v, self.nx, self.nv, limits=limits)
         found.raise_if_any(state.StateError)
 
+    def keyframe(self, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return x, v and u of a keyframe."""
+        frames = {keyframe.name: keyframe for keyframe in self.keyframes}
+        if name not in frames:
+            raise MachineError(unknown("keyframe", name, frames))
+        x, v, u = self.neutral(), np.zeros(self.nv), np.zeros(self.nu)
+        for target, slices, pairs in (
+            (x, self.x_slice, frames[name].x),
+            (v, self.v_slice, frames[name].v),
+            (u, self.u_slice, frames[name].u),
+        ):
+            for part, values in pairs:
+                target[slices[part]] = values
+        return x, v, u
+
+    def layout(self, engine: str, order: Sequence[str] | None = None) -> Layout:
+        """Return the conversion of states to and from "pinocchio" or "mujoco".
+
+        `order` lists our joints in the order in which the other engine has them.
+        """
+        return layout(self, engine, order)
+
+    # ------------------------------------------------------------------ inputs
+
+    @cached_property
+    def input_limits(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper bounds of the inputs, (nu,) each; infinite where there are none."""
+        empty = np.zeros(0)
+        return (
+            np.concatenate([empty, *(actuator.lower for actuator in self.actuators)]),
+            np.concatenate([empty, *(actuator.upper for actuator in self.actuators)]),
+        )
+
+    @cached_property
+    def input_polytope(self) -> tuple[np.ndarray, np.ndarray]:
+        """All limits of the inputs as A u <= b: A (rows, nu) and b (rows,)."""
+        lower, upper = self.input_limits
+        one = np.eye(self.nu)
+        above, below = np.isfinite(upper), np.isfinite(lower)
+        rows, sides = [one[above], -one[below]], [upper[above], -lower[below]]
+        for actuator in self.actuators:
+            A, b = actuator.polytope
+            wide = np.zeros((len(b), self.nu))
+            wide[:, self.u_slice[actuator.name]] = A
+            rows.append(wide)
+            sides.append(b)
+        return np.vstack(rows), np.concatenate(sides)
+
+    # ------------------------------------------------------------------ other machines from this
+
+    def replace(self, name: str | None = None, /, **changes: Any) -> "Machine":
+        """Return the machine with fields of one part changed.
+
+        Parameters
+        ----------
+        name : str
+            The part; "joint:elbow" where several have the name. Without, fields of the machine
+            itself are changed: gravity, fluid, name.
+        **changes
+            Fields of the part. For a body also mass, center, inertia_at_center, and `length`,
+            which moves the outgoing joints and frames (see `framefree.machine.paths`). A joint of
+            another kind forgets its limits, friction and spring, which belong to its coordinates.
+            A new `name` is followed by everything that refers to the part.
+        """
+        if name is None:
+            known = {field.name for field in fields(self)}
+            wrong = [word for word in changes if word not in known]
+            if wrong:
+                raise MachineError(unknown("a field of the machine:", wrong[0], known))
+            return self._edited(lambda m: changes)
+        length = changes.pop("length", None) if name in self._lengthy else None
+        machine = self._edited(lambda m: edit.changed(m, name, changes)) if changes else self
+        if length is None:
+            return machine
+        return machine._edited(lambda m: tunable.set_values(m, {f"{name}.length": length}))
+
+    def attach(self, *parts: Any) -> "Machine":
+        """Return the machine with parts added: bodies with their joints, frames, springs, ...."""
+        return self._edited(lambda m: edit.attached(m, parts))
+
+    def detach(self, *names: str) -> "Machine":
+        """Return the machine without these parts.
+
+        A body or joint goes with all bodies that hang on it, and with everything that refers to one
+        of them: frames, springs, dampers, loops, couplings, actuators.
+        """
+        return self._edited(lambda m: edit.detached(m, names))
+
+    def merge(
+        self, other: "Machine", prefix: str = "", at: str = WORLD, pose: Any = None
+    ) -> "Machine":
+        """Return this machine and another as one.
+
+        Parameters
+        ----------
+        other : Machine
+        prefix : str
+            Put before all names of the other.
+        at : str
+            Frame of this machine on which the other's world is placed.
+        pose : pose
+            The other's world seen from that frame; default the identity.
+        """
+        base, theirs = self.numeric, other.numeric
+        joined = replace(base, **edit.merged(base, theirs, prefix, at, pose))
+        paths = [path for path in self.parameters.names]
+        paths += [edit.prefixed_path(path, prefix) for path in other.parameters.names]
+        return joined.tunable(*paths)
+
+    def lock(self, joint: str, value: Any = None) -> "Machine":
+        """Return the machine with a joint held at a value (nx), by default its neutral one.
+
+        The joint loses its coordinates. Actuators on it keep their inputs, which then do nothing.
+        """
+        return self._edited(lambda m: edit.locked(m, joint, value))
+
+    def unlock(self, joint: str) -> "Machine":
+        """Return the machine with a locked joint free again."""
+        return self._edited(lambda m: edit.unlocked(m, joint))
+
+    # ------------------------------------------------------------------ parameters
+
+    @cached_property
+    def parameters(self) -> Parameters:
+        """The tunable numbers; none unless `tunable` was called."""
+        return Parameters()
+
+    @property
+    def numeric(self) -> "Machine":
+        """The machine with every parameter at its default: itself where none is tunable."""
+        return self.__dict__.get("_numeric_form", self)
+
+    def tunable(self, *paths: str) -> "Machine":
+        """Return the machine with these numbers as symbols, added to those that are already.
+
+        The paths, such as "load.mass" or "arm.length", are listed in `framefree.machine.paths`.
+        Equations of the new machine take `machine.parameters` as further arguments, so that other
+        values need no new compilation.
+        """
+        base = self.numeric
+        names = tuple(dict.fromkeys((*self.parameters.names, *paths)))
+        if not names:
+            return base
+        parameters = tunable.parameters(base, names)
+        symbols = dict(zip(names, casadi.vertsplit(parameters.symbols), strict=True))
+        machine = replace(base, **tunable.set_values(base, symbols))
+        set_field(machine, "parameters", parameters)
+        set_field(machine, "_numeric_form", base)
+        return machine
+
+    def with_parameters(
+        self, values: Mapping[str, float] | Sequence[float] | None = None
+    ) -> "Machine":
+        """Return the machine in numbers, with these values of its parameters or their defaults."""
+        base, given = self.numeric, self.parameters.values(values)
+        known = zip(self.parameters.names, given.tolist(), self.parameters.defaults, strict=True)
+        # Numbers that keep their default are not set again: rounding would change their last bit.
+        settings = {name: value for name, value, default in known if value != default}
+        return replace(base, **tunable.set_values(base, settings)) if settings else base
+
+    def _edited(self, fields_of: Callable[["Machine"], dict[str, Any]]) -> "Machine":
+        """Edit the numbers, then make tunable again what was."""
+        base = self.numeric
+        machine = replace(base, **fields_of(base))
+        return machine.tunable(*self.parameters.names)
+
+    @cached_property
+    def _lengthy(self) -> set[str]:
+        names = [body.name for body in self.bodies]
+        return {*names, *(f"body:{name}" for name in names)}
+
+    # ------------------------------------------------------------------ as data
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the machine as plain data that JSON can hold; `from_dict` reads it.
+
+        Custom joints and couplings by the user's own functions cannot be written down and are
+        refused.
+        """
+        base = self.numeric
+        items = {field.name: encoded(getattr(base, field.name)) for field in fields(base)}
+        return {"framefree_machine": VERSION, **items, "tunable": list(self.parameters.names)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "Machine":
+        """Return the machine that `to_dict` described."""
+        items = dict(data)
+        version = items.pop("framefree_machine", None)
+        if version != VERSION:
+            raise MachineError(f"expected a machine of format {VERSION}, got {version!r}")
+        paths = items.pop("tunable", ())
+        known = {field.name for field in fields(cls)}
+        for name in items:
+            if name not in known:
+                raise MachineError(unknown("a field of the machine:", name, known))
+        return cls(**{name: decoded(item) for name, item in items.items()}).tunable(*paths)
+
+    def __reduce__(self) -> tuple:
+        state_of = {field.name: getattr(self.numeric, field.name) for field in fields(self)}
+        return _restored, (state_of, self.parameters.names)
+
+    def _key(self) -> tuple:
+        return (plain(self.numeric) if self.parameters else plain(self), self.parameters.names)
+
     @cached_property
     def _segments(self) -> tuple[tuple[Joint, slice, slice], ...]:
         return tuple((j, self.x_slice[j.name], self.v_slice[j.name]) for j in self.joints)
 
     @cached_property
-    def _numeric(self) -> dict[Callable, Callable]:
+    def _compiled(self) -> dict[Callable, Callable]:
         return {}
 
     def _on_states(self, function: Callable, sizes: tuple[int, ...], *values: Any) -> Any:
         if any(isinstance(value, casadi.SX | casadi.DM | casadi.MX) for value in values):
             return function(self._segments, *values)
-        if function not in self._numeric:
+        if function not in self._compiled:
             segments = self._segments
-            self._numeric[function] = state.numeric(lambda *args: function(segments, *args), sizes)
-        return self._numeric[function](*values)
+            self._compiled[function] = state.numeric(lambda *args: function(segments, *args), sizes)
+        return self._compiled[function](*values)
 
 
-def _slices(sizes: Any) -> Mapping[str, slice]:
-    found, start = {}, 0
-    for name, size in sizes:
-        found[name] = slice(start, start + size)
-        start += size
-    return MappingProxyType(found)
+def _restored(items: dict[str, Any], paths: tuple[str, ...]) -> Machine:
+    """Return a machine from its fields; for pickle."""
+    return Machine(**items).tunable(*paths)

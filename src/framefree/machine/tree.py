@@ -54,7 +54,7 @@ def unknown(what: str, name: str, valid: Iterable[str]) -> str:
     near = get_close_matches(name, valid, n=3)
     if near:
         return f"{what} `{name}` is unknown; did you mean {known_names(near)}?"
-    return f"{what} `{name}` is unknown; known: {known_names(valid)}"
+    return f"{what} `{name}` is unknown; {'known: ' if valid else ''}{known_names(valid)}"
 
 
 def _resolved(

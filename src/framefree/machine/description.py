@@ -1,0 +1,184 @@
+"""What a machine consists of: its parts, their tree, and names for every coordinate."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+from framefree.machine.body import WORLD, Body
+from framefree.machine.checks import check_parts, check_types, doubts
+from framefree.machine.frame import Frame
+from framefree.machine.joint import Joint
+from framefree.machine.part import Part, set_field
+from framefree.machine.problems import MachineError, Problems
+from framefree.machine.tree import arrange, unknown
+from framefree.machine.values import numbers
+
+GRAVITY = (0.0, 0.0, -9.81)
+_SEQUENCES = (
+    "bodies",
+    "joints",
+    "frames",
+    "springs",
+    "dampers",
+    "loops",
+    "couplings",
+    "actuators",
+    "geometry",
+    "keyframes",
+    "remarks",
+    "ignored",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Description(Part):
+    """The parts of a machine; `Machine`, which adds what can be done with them, documents it."""
+
+    bodies: tuple[Body, ...]
+    joints: tuple[Joint, ...]
+    frames: tuple[Frame, ...] = ()
+    springs: tuple[Any, ...] = ()
+    dampers: tuple[Any, ...] = ()
+    loops: tuple[Any, ...] = ()
+    couplings: tuple[Any, ...] = ()
+    actuators: tuple[Any, ...] = ()
+    gravity: Any = GRAVITY
+    fluid: Any = None
+    name: str = ""
+    geometry: tuple[Any, ...] = ()
+    keyframes: tuple[Any, ...] = ()
+    remarks: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        problems = Problems()
+        for name in _SEQUENCES:
+            set_field(self, name, tuple(getattr(self, name)))
+        with problems.at():
+            set_field(self, "gravity", numbers(self.gravity, (3,), "`gravity`"))
+        check_types(self, problems)
+        problems.raise_if_any()
+        check_parts(self, problems)
+        bodies, joints = arrange(self.bodies, self.joints, self.frames, problems)
+        problems.raise_if_any()
+        set_field(self, "bodies", bodies)
+        set_field(self, "joints", joints)
+
+    # ------------------------------------------------------------------ the tree
+
+    @cached_property
+    def body_index(self) -> Mapping[str, int]:
+        """Index of each body by name; -1 for "world"."""
+        return MappingProxyType({WORLD: -1, **{body.name: i for i, body in enumerate(self.bodies)}})
+
+    @cached_property
+    def joint_index(self) -> Mapping[str, int]:
+        """Index of each joint by name."""
+        return MappingProxyType({joint.name: i for i, joint in enumerate(self.joints)})
+
+    @cached_property
+    def parent(self) -> tuple[int, ...]:
+        """Index of the body that body i hangs on, -1 for the world."""
+        return tuple(self.body_index[joint.parent] for joint in self.joints)
+
+    @cached_property
+    def children(self) -> tuple[tuple[int, ...], ...]:
+        """Indices of the bodies that hang on body i."""
+        below: list[list[int]] = [[] for _ in self.bodies]
+        for i, parent in enumerate(self.parent):
+            if parent >= 0:
+                below[parent].append(i)
+        return tuple(map(tuple, below))
+
+    @cached_property
+    def _frames(self) -> Mapping[str, Frame]:
+        own = {name: Frame(name, name) for name in (WORLD, *(body.name for body in self.bodies))}
+        return MappingProxyType({**own, **{frame.name: frame for frame in self.frames}})
+
+    def frame(self, name: str) -> Frame:
+        """Return the frame of this name; every body, and "world", has one of its own name."""
+        if name not in self._frames:
+            raise MachineError(unknown("frame", name, self._frames))
+        return self._frames[name]
+
+    def body(self, name: str) -> Body:
+        """Return the body of this name."""
+        if name not in self.body_index or name == WORLD:
+            raise MachineError(unknown("body", name, [body.name for body in self.bodies]))
+        return self.bodies[self.body_index[name]]
+
+    def joint(self, name: str) -> Joint:
+        """Return the joint of this name."""
+        if name not in self.joint_index:
+            raise MachineError(unknown("joint", name, self.joint_index))
+        return self.joints[self.joint_index[name]]
+
+    @cached_property
+    def problems(self) -> tuple[str, ...]:
+        """What is doubtful about the machine but does not forbid to use it."""
+        return (*self.remarks, *doubts(self))
+
+    def subtree(self, name: str) -> range:
+        """Return the indices of a body and of all bodies that hang on it."""
+        start = self.body_index[self.body(name).name]
+        end = start + 1
+        while end < len(self.bodies) and self.parent[end] >= start:
+            end += 1
+        return range(start, end)
+
+    # ------------------------------------------------------------------ coordinates
+
+    @cached_property
+    def nx(self) -> int:
+        """Number of configuration numbers."""
+        return sum(joint.nx for joint in self.joints)
+
+    @cached_property
+    def nv(self) -> int:
+        """Number of velocities."""
+        return sum(joint.nv for joint in self.joints)
+
+    @cached_property
+    def nu(self) -> int:
+        """Number of inputs."""
+        return sum(actuator.nu for actuator in self.actuators)
+
+    @cached_property
+    def x_slice(self) -> Mapping[str, slice]:
+        """Where each joint's coordinates are in x, by joint name."""
+        return _slices((joint.name, joint.nx) for joint in self.joints)
+
+    @cached_property
+    def v_slice(self) -> Mapping[str, slice]:
+        """Where each joint's velocities are in v, by joint name."""
+        return _slices((joint.name, joint.nv) for joint in self.joints)
+
+    @cached_property
+    def u_slice(self) -> Mapping[str, slice]:
+        """Where each actuator's inputs are in u, by actuator name."""
+        return _slices((actuator.name, actuator.nu) for actuator in self.actuators)
+
+    @cached_property
+    def x_names(self) -> tuple[str, ...]:
+        """A name for every configuration number."""
+        return tuple(name for joint in self.joints for name in joint.x_names)
+
+    @cached_property
+    def v_names(self) -> tuple[str, ...]:
+        """A name for every velocity."""
+        return tuple(name for joint in self.joints for name in joint.v_names)
+
+    @cached_property
+    def u_names(self) -> tuple[str, ...]:
+        """A name for every input."""
+        return tuple(name for actuator in self.actuators for name in actuator.u_names)
+
+
+def _slices(sizes: Any) -> Mapping[str, slice]:
+    found, start = {}, 0
+    for name, size in sizes:
+        found[name] = slice(start, start + size)
+        start += size
+    return MappingProxyType(found)

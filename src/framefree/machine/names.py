@@ -1,0 +1,142 @@
+"""Finding parts of a machine by name, and giving all of them other names."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from framefree.machine.body import WORLD
+from framefree.machine.problems import MachineError, known_names
+from framefree.machine.tree import unknown
+
+GROUPS = {
+    "body": "bodies",
+    "joint": "joints",
+    "frame": "frames",
+    "spring": "springs",
+    "damper": "dampers",
+    "loop": "loops",
+    "coupling": "couplings",
+    "actuator": "actuators",
+    "keyframe": "keyframes",
+}
+"""Groups of named parts, by the word that qualifies a name: "joint:elbow"."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A part and where it is."""
+
+    group: str
+    part: Any
+
+
+def find_all(machine: Any, name: str) -> list[Found]:
+    """Return all parts of this name; "joint:elbow" looks among joints only."""
+    word, _, rest = name.partition(":")
+    groups = [GROUPS[word]] if word in GROUPS and rest else list(GROUPS.values())
+    wanted = rest if word in GROUPS and rest else name
+    return [Found(g, part) for g in groups for part in getattr(machine, g) if part.name == wanted]
+
+
+def find(machine: Any, name: str) -> Found:
+    """Return the one part of this name.
+
+    Raises
+    ------
+    MachineError
+        If there is none, or if parts of several groups have the name.
+    """
+    found = find_all(machine, name)
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise MachineError(unknown("part", name, all_names(machine)))
+    words = [word for word, group in GROUPS.items() if group in {item.group for item in found}]
+    ways = known_names(f"{word}:{name}" for word in words)
+    raise MachineError(f"several parts are named `{name}`; say which: {ways}")
+
+
+def all_names(machine: Any) -> set[str]:
+    """Return the names of all parts."""
+    return {part.name for group in GROUPS.values() for part in getattr(machine, group)}
+
+
+def renamed(
+    machine: Any,
+    place: Callable[[str], str] = lambda name: name,
+    joint: Callable[[str], str] = lambda name: name,
+    own: Callable[[str, str], str] = lambda group, name: name,
+) -> dict[str, Any]:
+    """Return all sequences of a machine with other names.
+
+    Parameters
+    ----------
+    place : new name of a body or frame; "world" too is asked for where it is referred to.
+    joint : new name of a joint.
+    own : new name of any other part, from its group and name.
+    """
+    fields: dict[str, Any] = {
+        "bodies": tuple(replace(b, name=place(b.name)) for b in machine.bodies),
+        "frames": tuple(replace(f, name=place(f.name), body=place(f.body)) for f in machine.frames),
+        "joints": tuple(
+            replace(j, name=joint(j.name), parent=place(j.parent), child=place(j.child))
+            for j in machine.joints
+        ),
+    }
+    for group in ("springs", "dampers", "loops", "actuators", "geometry"):
+        fields[group] = tuple(
+            _referring(part, group, place, joint, own) for part in getattr(machine, group)
+        )
+    coordinates = _coordinates(machine, joint)
+    fields["couplings"] = tuple(
+        replace(
+            c,
+            name=own("couplings", c.name),
+            target=coordinates[c.target],
+            sources=tuple(coordinates[source] for source in c.sources),
+        )
+        for c in machine.couplings
+    )
+    fields["keyframes"] = tuple(
+        replace(
+            k,
+            name=own("keyframes", k.name),
+            x=tuple((joint(name), values) for name, values in k.x),
+            v=tuple((joint(name), values) for name, values in k.v),
+            u=tuple((own("actuators", name), values) for name, values in k.u),
+        )
+        for k in machine.keyframes
+    )
+    if machine.fluid is not None:
+        immersed = tuple(replace(i, frame=place(i.frame)) for i in machine.fluid.immersed)
+        fields["fluid"] = replace(machine.fluid, immersed=immersed)
+    return fields
+
+
+def _referring(part: Any, group: str, place: Any, joint: Any, own: Any) -> Any:
+    changes = {field: place(getattr(part, field)) for field in part.frame_fields}
+    changes |= {field: joint(getattr(part, field)) for field in part.joint_fields}
+    if group != "geometry":
+        changes["name"] = own(group, part.name)
+    return replace(part, **changes)
+
+
+def _coordinates(machine: Any, joint: Callable[[str], str]) -> dict[str, str]:
+    """Return the new name of every coordinate."""
+    return {name: joint(j.name) + name[len(j.name) :] for j in machine.joints for name in j.x_names}
+
+
+def with_name_changed(machine: Any, found: Found, name: str) -> dict[str, Any]:
+    """Return all sequences of a machine with one part renamed, references included."""
+    old = found.part.name
+
+    def swap(candidate: str) -> str:
+        return name if candidate == old else candidate
+
+    if found.group in ("bodies", "frames"):
+        if name == WORLD:
+            raise MachineError(f"`{old}` cannot be renamed `world`: that is the fixed world")
+        return renamed(machine, place=swap)
+    if found.group == "joints":
+        return renamed(machine, joint=swap)
+    return renamed(machine, own=lambda group, n: swap(n) if group == found.group else n)
