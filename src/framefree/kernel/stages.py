@@ -1,7 +1,7 @@
 """The stages of a program as LLVM assembly: straight-line code over vectors, one lane a state."""
 
-from framefree.kernel import elementary
-from framefree.kernel.code import LIBM, Code, Module
+from framefree.kernel.code import Code, Module
+from framefree.kernel.elementary import elementary, sin_cos
 from framefree.kernel.graph import TRUTHS
 from framefree.kernel.program import Program, Stage
 
@@ -87,7 +87,7 @@ class _StageBody:
         partner = ("cos" if node[0] == "sin" else "sin", node[1])
         if number + 1 < self.stage.stop and self.nodes[number + 1] == partner:
             wanted[partner[0]] = number + 1
-        results = elementary.sin_cos(self.code, self.value(node[1]), tuple(wanted))
+        results = sin_cos(self.code, self.value(node[1]), tuple(wanted))
         for name, one in wanted.items():
             self.values[one] = results[name]
 
@@ -117,11 +117,7 @@ def _vector_of(code: Code, operation: str, *x: str) -> str:
         rest = code.add(x[0], zero)  # NaN stays, -0 becomes 0 as in NumPy
         rest = code.select(code.compare("olt", x[0], zero), code.neg(one), rest)
         return code.select(code.compare("ogt", x[0], zero), one, rest)
-    if operation == "erfinv":
-        return elementary.erfinv(code, *x)
-    if operation not in LIBM:
-        raise NotImplementedError(operation)
-    return elementary.library(code, operation, *x)
+    return elementary(code, operation, *x)
 
 
 def _extremum(code: Code, condition: str, a: str, b: str) -> str:
