@@ -3,8 +3,9 @@
 import casadi
 import numpy as np
 import pytest
+from machine_samples import chain
 
-from framefree.machine import Coupling, Linear, MachineError, Polynomial
+from framefree.machine import Coupling, Linear, MachineError, Polynomial, Revolute
 
 
 def test_mimic():
@@ -36,6 +37,13 @@ def test_crane_cylinder_drives_the_elbow():
     degrees, rate = (float(value) for value in both(0.1))
     assert np.degrees(degrees) == pytest.approx(-82.8192, abs=1e-4)
     assert rate == pytest.approx(4.31959, abs=1e-5)
+
+
+def test_coupling_order_puts_sources_first():
+    kinds = [Revolute() for _ in range(4)]
+    pairs = [("j3", "j2"), ("j1", "j0"), ("j2", "j1")]
+    machine = chain(kinds, couplings=[Coupling(t, t, s) for t, s in pairs])
+    assert [coupling.target for coupling in machine.coupling_order] == ["j1", "j2", "j3"]
 
 
 def test_equality_is_by_value_for_built_in_laws():

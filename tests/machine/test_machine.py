@@ -139,6 +139,18 @@ def test_symbolic_states_run_the_same_code():
     assert np.allclose(rate, slope, atol=1e-8)
 
 
+def test_random_states_in_batches():
+    machine = chain()
+    one = machine.random(np.random.default_rng(0))
+    assert np.array_equal(machine.random(np.random.default_rng(0), 1)[0], one)
+    many = machine.random(np.random.default_rng(1), 20_000)
+    machine.validate(many)
+    # Uniform over rotations: the mean of a rotation matrix is zero, of |w| it is 4 / (3 pi).
+    quaternions = many[:, machine.x_slice["j8"]]
+    assert np.abs(quaternions[:, 0]).mean() == pytest.approx(4 / (3 * np.pi), rel=0.02)
+    assert np.abs(many[:, machine.x_slice["j2"]].mean(axis=0)).max() < 0.02
+
+
 def test_neutral_and_normalise():
     machine = chain()
     neutral = machine.neutral()

@@ -198,7 +198,7 @@ def test_bodies():
         "a body must not be named `world`: that is the fixed world"
     )
     assert message_of(lambda: Frame("world", "a")) == (
-        "a frame on body `a` must not be named `world`"
+        "a frame must not be named `world`: that is the frame of the world"
     )
 
 

@@ -128,6 +128,23 @@ class Description(Part):
             end += 1
         return range(start, end)
 
+    @cached_property
+    def coupling_order(self) -> tuple[Any, ...]:
+        """The couplings, each after those whose targets are its sources."""
+        by_target = {coupling.target: coupling for coupling in self.couplings}
+        order: dict[str, Any] = {}
+
+        def visit(target: str) -> None:
+            for source in by_target[target].sources:
+                if source in by_target and source not in order:
+                    visit(source)
+            order[target] = by_target[target]
+
+        for target in by_target:
+            if target not in order:
+                visit(target)
+        return tuple(order.values())
+
     # ------------------------------------------------------------------ coordinates
 
     @cached_property

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from framefree.machine.body import WORLD
 from framefree.machine.part import Part, checked_name, set_field
 from framefree.machine.problems import MachineError
@@ -31,5 +33,5 @@ class Frame(Part):
         checked_name(self.name, "a frame")
         checked_name(self.body, f"the body of frame `{self.name}`")
         set_field(self, "pose", pose(self.pose, f"the pose of frame `{self.name}`"))
-        if self.name == WORLD and self.body != WORLD:
-            raise MachineError(f"a frame on body `{self.body}` must not be named `world`")
+        if self.name == WORLD and (self.body != WORLD or not np.array_equal(self.pose, np.eye(4))):
+            raise MachineError("a frame must not be named `world`: that is the frame of the world")

@@ -153,15 +153,19 @@ class Joint(Part):
         """
         return constant(self.friction) * casadi.tanh(v / self.friction_width)
 
-    def random(self, rng: np.random.Generator) -> np.ndarray:
-        """Return a random configuration (nx).
+    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """Return random configurations (count, nx), within the joint's limits.
 
-        Coordinates with two finite limits keep within them.
+        Coordinates with two finite limits are spread evenly between them.
         """
-        x = self.kind.random(rng)
-        bounded = np.isfinite(self.lower) & np.isfinite(self.upper)
-        x[bounded] = rng.uniform(self.lower[bounded], self.upper[bounded])
+        x = self.kind.sample(rng, count)
+        for i in np.flatnonzero(np.isfinite(self.lower) & np.isfinite(self.upper)):
+            x[:, i] = rng.uniform(self.lower[i], self.upper[i], count)
         return np.clip(x, self.lower, self.upper)
+
+    def random(self, rng: np.random.Generator) -> np.ndarray:
+        """Return one random configuration (nx), within the joint's limits."""
+        return self.sample(rng, 1)[0]
 
     def _store_numbers(self, problems: Problems) -> None:
         nx, nv = self.kind.nx, self.kind.nv

@@ -49,6 +49,10 @@ class Machine(Description):
         Listing everything that is wrong.
     """
 
+    def __repr__(self) -> str:
+        name = f"{self.name!r}, " if self.name else ""
+        return f"Machine({name}{len(self.bodies)} bodies, nx={self.nx}, nv={self.nv}, nu={self.nu})"
+
     # ------------------------------------------------------------------ states
 
     def neutral(self) -> np.ndarray:
@@ -57,9 +61,9 @@ class Machine(Description):
 
     def random(self, rng: np.random.Generator, batch: int | None = None) -> np.ndarray:
         """Return a random configuration (nx,), or (batch, nx), within the joints' limits."""
-        if batch is not None:
-            return np.array([self.random(rng) for _ in range(batch)]).reshape(batch, self.nx)
-        return np.concatenate([np.zeros(0), *(joint.random(rng) for joint in self.joints)])
+        count = 1 if batch is None else batch
+        x = np.hstack([np.zeros((count, 0)), *(joint.sample(rng, count) for joint in self.joints)])
+        return x[0] if batch is None else x
 
     def integrate(self, x: Any, dv: Any) -> Any:
         """Move x by dv (velocity times time step) on the joints' groups.

@@ -12,7 +12,7 @@ coordinates x (nx numbers) and velocities v (nv numbers). To add one, subclass `
    h = 0; on a group it is the group's exponential;
 6. ``difference(x0, x1)``: dv with integrate(x0, dv) = x1 (the shortest such dv);
 7. ``neutral``: the x that the machine starts from, pose(neutral) = I for all kinds here;
-8. ``random(rng)``: an x spread over the joint's range.
+8. ``sample(rng, count)``: random x (count, nx), spread over the joint's range.
 
 Items 2 to 6 are pure functions over casadi `SX` and `DM`, traced by `framefree.motion`. They
 must be right for every x, not only near the neutral one.
@@ -88,5 +88,9 @@ class JointKind(Part, ABC):
         return np.zeros(self.nx)
 
     @abstractmethod
+    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """Return random configurations (count, nx), spread over the joint's range."""
+
     def random(self, rng: np.random.Generator) -> np.ndarray:
-        """Return a random configuration (nx), spread over the joint's range."""
+        """Return one random configuration (nx)."""
+        return self.sample(rng, 1)[0]

@@ -54,10 +54,9 @@ class Continuous(JointKind):
         """Angle zero: (1, 0)."""
         return np.array([1.0, 0.0])
 
-    def random(self, rng: np.random.Generator) -> np.ndarray:
-        """Return a uniformly distributed direction."""
-        angle = rng.uniform(-np.pi, np.pi)
-        return np.array([np.cos(angle), np.sin(angle)])
+    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """Return uniformly distributed directions."""
+        return random_pairs(rng, count)
 
 
 def turned(pair: Any, angle: Any) -> Any:
@@ -70,3 +69,9 @@ def angle_between(pair0: Any, pair1: Any) -> Any:
     """Angle that turns pair0 = (cos, sin) into pair1, in (-pi, pi]."""
     sine = pair0[0] * pair1[1] - pair0[1] * pair1[0]
     return casadi.atan2(sine, pair0[0] * pair1[0] + pair0[1] * pair1[1])
+
+
+def random_pairs(rng: np.random.Generator, count: int) -> np.ndarray:
+    """Return (cos, sin) of uniformly distributed angles (count, 2)."""
+    angles = rng.uniform(-np.pi, np.pi, count)
+    return np.stack([np.cos(angles), np.sin(angles)], axis=1)

@@ -119,12 +119,15 @@ class Custom(JointKind):
         """The user's start."""
         return np.array(self.neutral_x)
 
-    def random(self, rng: np.random.Generator) -> np.ndarray:
-        """Return the user's sample, or the start moved by a unit normal dv."""
+    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """Return the user's samples, or the start moved by unit normal dv."""
         if self.random_map:
-            return np.asarray(self.random_map(rng), dtype=float)
-        moved = self.integrate(casadi.DM(self.neutral_x), casadi.DM(rng.normal(size=self.nv)))
-        return np.array(casadi.DM(moved)).ravel()
+            rows = [np.asarray(self.random_map(rng), dtype=float) for _ in range(count)]
+        else:
+            start = casadi.DM(self.neutral_x)
+            steps = rng.normal(size=(count, self.nv))
+            rows = [np.array(casadi.DM(self.integrate(start, casadi.DM(dv)))) for dv in steps]
+        return np.array(rows).reshape(count, self.nx)
 
     @cached_property
     def _jacobian(self) -> casadi.Function:

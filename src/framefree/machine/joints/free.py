@@ -8,7 +8,7 @@ import numpy as np
 
 from framefree.geometry import quaternion, se3
 from framefree.machine.joints.base import JointKind
-from framefree.machine.joints.spherical import quaternion_rate, random_quaternion
+from framefree.machine.joints.spherical import quaternion_rate, random_quaternions
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +56,6 @@ class Free(JointKind):
         """At the origin, not rotated."""
         return np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
 
-    def random(self, rng: np.random.Generator) -> np.ndarray:
-        """Return a position within a cube of 2 m and a uniformly distributed rotation."""
-        return np.concatenate([rng.uniform(-1.0, 1.0, 3), random_quaternion(rng)])
+    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """Return positions within a cube of 2 m and uniformly distributed rotations."""
+        return np.hstack([rng.uniform(-1.0, 1.0, (count, 3)), random_quaternions(rng, count)])

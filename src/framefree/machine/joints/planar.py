@@ -8,7 +8,7 @@ import numpy as np
 
 from framefree.geometry import se3, so3
 from framefree.machine.joints.base import JointKind
-from framefree.machine.joints.continuous import angle_between, turned
+from framefree.machine.joints.continuous import angle_between, random_pairs, turned
 from framefree.machine.joints.turning import angular, linear, rotation_about
 from framefree.machine.part import set_field
 from framefree.machine.values import constant_pose, unit_axis
@@ -92,10 +92,9 @@ class Planar(JointKind):
         """At the origin, not turned."""
         return np.array([0.0, 0.0, 1.0, 0.0])
 
-    def random(self, rng: np.random.Generator) -> np.ndarray:
-        """Return a position within a square of 2 m and a uniformly distributed direction."""
-        angle = rng.uniform(-np.pi, np.pi)
-        return np.array([*rng.uniform(-1.0, 1.0, 2), np.cos(angle), np.sin(angle)])
+    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """Return positions within a square of 2 m and uniformly distributed directions."""
+        return np.hstack([rng.uniform(-1.0, 1.0, (count, 2)), random_pairs(rng, count)])
 
 
 def _about_z(angle: Any) -> Any:

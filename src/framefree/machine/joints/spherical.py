@@ -50,9 +50,9 @@ class Spherical(JointKind):
         """No rotation: (1, 0, 0, 0)."""
         return np.array([1.0, 0.0, 0.0, 0.0])
 
-    def random(self, rng: np.random.Generator) -> np.ndarray:
-        """Return a uniformly distributed rotation."""
-        return random_quaternion(rng)
+    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """Return uniformly distributed rotations."""
+        return random_quaternions(rng, count)
 
 
 def quaternion_rate(wxyz: Any) -> Any:
@@ -60,7 +60,7 @@ def quaternion_rate(wxyz: Any) -> Any:
     return casadi.horzcat(*(quaternion.rate(wxyz, axis) for axis in np.eye(3)))
 
 
-def random_quaternion(rng: np.random.Generator) -> np.ndarray:
-    """Return the unit quaternion of a uniformly distributed rotation, with w >= 0."""
-    wxyz = rng.normal(size=4)
-    return wxyz / np.linalg.norm(wxyz) * (1.0 if wxyz[0] >= 0 else -1.0)
+def random_quaternions(rng: np.random.Generator, count: int) -> np.ndarray:
+    """Return unit quaternions (count, 4) of uniformly distributed rotations, with w >= 0."""
+    wxyz = rng.normal(size=(count, 4))
+    return np.copysign(1.0, wxyz[:, :1]) * wxyz / np.linalg.norm(wxyz, axis=1, keepdims=True)

@@ -49,9 +49,9 @@ class Universal(JointKind):
             angular(self.axis2),
         )
 
-    def random(self, rng: np.random.Generator) -> np.ndarray:
-        """Two angles in [-pi, pi)."""
-        return rng.uniform(-np.pi, np.pi, 2)
+    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """Return pairs of angles in [-pi, pi)."""
+        return rng.uniform(-np.pi, np.pi, (count, 2))
 
     def _first(self, x: Any) -> Any:
         return rotation_about(self.axis1, casadi.cos(x[0]), casadi.sin(x[0]))
