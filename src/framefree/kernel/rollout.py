@@ -88,10 +88,10 @@ def roll(caller: Caller, arguments: Sequence, named: Mapping, options: Options) 
     feedback = find_feedback(caller.inputs, caller.outputs)
     arrays, batch = _arguments(caller, feedback, arguments, named, options)
     rows = 1 if batch is None else batch
-    work = {
-        index: np.array(np.broadcast_to(arrays[index], (rows, *caller.inputs[index].shape)))
-        for index in feedback.states
-    }
+    work = {}
+    for index in feedback.states:
+        whole = np.broadcast_to(arrays[index], (rows, *caller.inputs[index].shape))
+        work[index] = np.array(whole, order="C")
     states, signals = _make_records(caller.outputs, feedback, work, rows, options)
     records = _port_records(caller, feedback, arrays | work, states | signals, options)
     _run(caller, records, rows, options)

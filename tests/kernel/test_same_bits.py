@@ -1,0 +1,95 @@
+"""Results do not depend on the lanes, the batch size, the place in the batch, the threads or the
+cache: bit for bit."""
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from framefree.kernel import compile
+from framefree.kernel import program as program_module
+
+
+def everything(size: int = 6) -> ca.Function:
+    """A function of every kind of operation, with shared divisors, fused products and branches."""
+    x, y = ca.SX.sym("x", size), ca.SX.sym("y", size)
+    parts = [ca.sin(x) * ca.cos(y) + x * y - y, ca.exp(-x * x) / (1 + y * y), ca.atan2(x, y)]
+    parts += [ca.tanh(x) + ca.log(1 + y * y), ca.asin(ca.sin(x)) + ca.acos(ca.cos(y)), ca.tan(x)]
+    parts += [ca.if_else(x > y, ca.sqrt(x - y), x / y), ca.fmin(x, y) * ca.floor(x), x**1.5]
+    parts += [x / (y + 3), y / (y + 3), ca.fmod(x, y), ca.sign(x) * ca.erf(y), ca.hypot(x, y)]
+    total = ca.sum1(ca.vertcat(*parts))
+    return ca.Function("everything", [x, y], [ca.vertcat(*parts), total], ["x", "y"], ["p", "s"])
+
+
+def states(batch: int, size: int = 6) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(batch)
+    x, y = rng.normal(size=(2, batch, size)) * 10.0 ** rng.uniform(-2, 2, size=(2, batch, 1))
+    rare = rng.random(size=x.shape)
+    x = np.where(rare < 0.03, rng.choice([np.nan, np.inf, 1e7, -0.0, 1e-310], size=x.shape), x)
+    return x, y
+
+
+@pytest.fixture(scope="module")
+def reference():
+    """One state at a time, one lane."""
+    kernel = compile(everything(), lanes=1, cache=False)
+
+    def evaluate(x, y):
+        results = [kernel(a, b) for a, b in zip(x, y, strict=True)]
+        return [np.array(column) for column in zip(*results, strict=True)]
+
+    return evaluate
+
+
+@pytest.mark.parametrize("lanes", [None, 1, 2, 4, 8])
+def test_lanes_and_batch_sizes(lanes, reference, same_bits):
+    kernel = compile(everything(), lanes=lanes, cache=False)
+    for batch in [*range(1, 21), 67]:
+        x, y = states(batch)
+        for got, expected in zip(kernel(x, y), reference(x, y), strict=True):
+            assert same_bits(got, expected)
+
+
+def test_place_in_the_batch(same_bits):
+    kernel = compile(everything(), cache=False)
+    x, y = states(200)
+    whole = kernel(x, y)
+    for first in range(11):
+        for last in (first + 1, 77, 200):
+            part = kernel(x[first:last], y[first:last])
+            assert all(same_bits(a, b[first:last]) for a, b in zip(part, whole, strict=True))
+
+
+@pytest.mark.parametrize("threads", [2, 3, 7])
+def test_threads(threads, same_bits):
+    kernel = compile(everything(), cache=False)
+    for batch in (1, 31, 33, 500):
+        x, y = states(batch)
+        pairs = zip(kernel(x, y), kernel(x, y, threads=threads), strict=True)
+        assert all(same_bits(a, b) for a, b in pairs)
+
+
+def test_cache(same_bits):
+    x, y = states(50)
+    fresh, stored, loaded = (compile(everything(), cache=c) for c in (False, True, True))
+    for one in (stored, loaded):
+        assert all(same_bits(a, b) for a, b in zip(fresh(x, y), one(x, y), strict=True))
+
+
+@pytest.mark.parametrize("piece", [10, 40, 200])
+def test_stages(piece, reference, same_bits, monkeypatch):
+    """Cutting the program into stages changes nothing."""
+    monkeypatch.setattr(program_module, "WHOLE", piece)
+    monkeypatch.setattr(program_module, "PIECE", piece)
+    kernel = compile(everything(), cache=False)
+    for batch in (1, 5, 70):
+        x, y = states(batch)
+        for got, expected in zip(kernel(x, y), reference(x, y), strict=True):
+            assert same_bits(got, expected)
+
+
+def test_single_and_batched_arguments_mix(same_bits):
+    kernel = compile(everything(), cache=False)
+    x, y = states(45)
+    got = kernel(x, y[3])
+    expected = kernel(x, np.repeat(y[3:4], 45, axis=0))
+    assert all(same_bits(a, b) for a, b in zip(got, expected, strict=True))
