@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
+import numpy as np
+
 from framefree.machine.formats.markup import ReadError, parse
 from framefree.machine.formats.mjcf import read_mjcf
 from framefree.machine.formats.options import Options
@@ -51,9 +53,9 @@ def read(
     motors : bool
         Whether a URDF machine, which has no actuators, gets a motor on every joint that moves by
         itself, limited by the joint's effort limit. The floating base gets none.
-    without : names of MJCF elements
-        Elements to leave out although they change the motion, such as "tendon", "actuator" or
-        "equality"; listed in `machine.ignored`.
+    without : "actuator", "equality", "tendon", "fluid", "gravcomp", or several
+        What to leave out of a MJCF model although it changes the motion; `machine.ignored` says
+        so.
 
     Returns
     -------
@@ -77,4 +79,5 @@ def read(
             f"{source.name}, line {root.line}: a model file starts with <robot> (URDF) or <mujoco> "
             f"(MJCF), got <{root.tag}>"
         )
-    return _READERS[found](source, root, options)
+    with np.errstate(all="ignore"):  # overflow ends as a number that is not finite, and is refused
+        return _READERS[found](source, root, options)

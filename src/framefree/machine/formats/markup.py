@@ -14,7 +14,7 @@ from framefree.machine.problems import MachineError, Problems
 
 MAX_BYTES = 64 * 2**20
 MAX_DEPTH = 400
-MAX_ELEMENTS = 500_000
+MAX_ELEMENTS = 200_000
 
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
 

@@ -29,34 +29,33 @@ from framefree.machine.problems import Problems
 def read_mjcf(source: Source, root: Element, options: Options) -> Machine:
     """Return the machine that a <mujoco> element describes."""
     document = document_of(source, root, options)
-    with np.errstate(all="ignore"):
-        model, warnings = compiled(document)
-        problems = Problems()
-        ignored = [*document.ignored, *refuse(model, document, options, problems)]
-        problems.raise_if_any(ReadError)
-        tree = Tree(model, document, options, problems)
-        loops, couplings, frames = equalities(model, tree, problems)
-        driven = actuators(model, tree, problems)
-        drawn = shapes(model, tree, document)
-        keys = keyframes(model, tree)
-        problems.raise_if_any(ReadError)
-        try:
-            return Machine(
-                tuple(tree.bodies),
-                tuple(tree.joints),
-                frames=(*tree.frames, *frames),
-                loops=tuple(loops),
-                couplings=tuple(couplings),
-                actuators=tuple(driven),
-                gravity=gravity(model),
-                name=root.get("model") or "",
-                geometry=drawn,
-                keyframes=tuple(keys),
-                remarks=(*warnings, *tree.remarks),
-                ignored=(*ignored, *tree.ignored),
-            )
-        except FramefreeError as error:
-            raise ReadError(f"{source.name}: {error}") from error
+    model, warnings = compiled(document)
+    problems = Problems()
+    ignored = [*document.ignored, *refuse(model, document, options, problems)]
+    problems.raise_if_any(ReadError)
+    tree = Tree(model, document, options, problems)
+    loops, couplings, frames = equalities(model, tree, problems)
+    driven = actuators(model, tree, problems)
+    drawn = shapes(model, tree, document)
+    keys = keyframes(model, tree)
+    problems.raise_if_any(ReadError)
+    try:
+        return Machine(
+            tuple(tree.bodies),
+            tuple(tree.joints),
+            frames=(*tree.frames, *frames),
+            loops=tuple(loops),
+            couplings=tuple(couplings),
+            actuators=tuple(driven),
+            gravity=gravity(model),
+            name=root.get("model") or "",
+            geometry=drawn,
+            keyframes=tuple(keys),
+            remarks=(*warnings, *tree.remarks),
+            ignored=(*ignored, *tree.ignored),
+        )
+    except FramefreeError as error:
+        raise ReadError(f"{source.name}: {error}") from error
 
 
 def compiled(document: Document) -> tuple[Any, list[str]]:

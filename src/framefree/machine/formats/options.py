@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from framefree.machine.formats.markup import ReadError
 
+LEAVE_OUT = ("actuator", "equality", "fluid", "gravcomp", "tendon")
+"""What `without` may name."""
+
 _CHOICES = {"base": (None, "free", "fixed"), "mimic": ("coupled", "independent")}
 
 
@@ -26,3 +29,7 @@ class Options:
             if value not in valid:
                 words = ", ".join(repr(choice) for choice in valid)
                 raise ReadError(f"`{name}` must be one of {words}, got {value!r}")
+        for name in self.without:
+            if name not in LEAVE_OUT:
+                words = ", ".join(f"`{choice}`" for choice in LEAVE_OUT)
+                raise ReadError(f"`without` may name {words}; got {name!r}")

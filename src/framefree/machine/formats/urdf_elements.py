@@ -110,16 +110,13 @@ class RobotElements:
         for tag, found in (("mass", mass), ("inertia", inertia)):
             if found is None:
                 place.problem(f"<inertial> needs an element <{tag}>")
-        if mass is None or inertia is None or pose is None:
-            return None, ""
-        total = place.inside(mass).number("value")
-        inside = place.inside(inertia)
-        entries = [inside.number(name) for name in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")]
-        if total is None or any(entry is None for entry in entries):
-            return None, ""
-        if total < 0:
+        total = place.inside(mass).number("value") if mass is not None else None
+        entries = [None] if inertia is None else _six(place.inside(inertia))
+        if total is not None and total < 0:
             link.problem(f"the mass must be positive, got {total:g} kg")
-        if total < 0 or (total == 0 and not any(entries)):
+        if pose is None or total is None or total < 0 or None in entries:
+            return None, ""
+        if total == 0 and not any(entries):
             return None, ""
         xx, xy, xz, yy, yz, zz = entries
         matrix = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]], dtype=float)
@@ -197,6 +194,10 @@ class RobotElements:
                 f"{len(names)} mesh files that were not found, the first `{names[0]}`; "
                 "`packages` says where packages are"
             )
+
+
+def _six(inertia: Place) -> list[float | None]:
+    return [inertia.number(name) for name in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")]
 
 
 def triangle_doubt(inertia: np.ndarray) -> str:
