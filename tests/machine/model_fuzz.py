@@ -4,27 +4,17 @@ import random
 import re
 import sys
 
-WORDS = (
-    ["nan", "inf", "-1", "0", "1e308", "-1e308", "1e-320", "999999999999", "1 2 3", "0 0 0", ""]
-    + [
-        "../../etc/passwd",
-        "/etc/passwd",
-        "true",
-        "world",
-        "a b c",
-        "1e5000",
-        "0x10",
-        "free",
-        "ball",
-    ]
-    + ["mesh", "hfield", "9" * 400, "é"]
-)
-TAGS = (
-    ["body", "joint", "geom", "site", "freejoint", "frame", "replicate", "default", "mesh", "weld"]
-    + ["equality", "motor", "connect", "tendon", "spatial", "fixed", "key", "inertial", "option"]
-    + ["compiler", "include", "hfield", "worldbody", "position", "link", "mass", "limit", "origin"]
-    + ["composite", "flexcomp", "plugin", "attach", "muscle", "mimic", "parent", "general"]
-)
+WORDS = [
+    *("nan", "inf", "-1", "0", "1e308", "-1e308", "1e-320", "999999999999", "1 2 3", "0 0 0", ""),
+    *("../../etc/passwd", "/etc/passwd", "true", "world", "a b c", "1e5000", "0x10", "free"),
+    *("ball", "mesh", "hfield", "9" * 400, "é"),
+]
+TAGS = [
+    *("body", "joint", "geom", "site", "freejoint", "frame", "replicate", "default", "mesh"),
+    *("equality", "motor", "connect", "tendon", "spatial", "fixed", "key", "inertial", "option"),
+    *("compiler", "include", "hfield", "worldbody", "position", "link", "mass", "limit", "origin"),
+    *("composite", "flexcomp", "plugin", "attach", "muscle", "mimic", "parent", "general", "weld"),
+]
 NOISE = ["<", ">", '"', "&", "\0", "/", "é", "&#0;", "<![CDATA[", "<!--", "<!DOCTYPE a [", "]]>"]
 
 

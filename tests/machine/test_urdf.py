@@ -167,8 +167,8 @@ def test_every_problem_is_reported_at_once_with_its_place():
         "the text, <link>, line 5: <link> needs the attribute `name`",
         "the text, <inertial> of link `c`, line 6: <inertial> needs an element <inertia>",
         "the text, <mass> of <inertial> of link `c`, line 6: `value` must be one number, got 'x'",
-        "the text, joint `j`, line 7: `type` must be one of fixed, revolute, continuous, prismatic, "
-        "floating, planar, got 'screw'",
+        "the text, joint `j`, line 7: `type` must be one of fixed, revolute, continuous, "
+        "prismatic, floating, planar, got 'screw'",
         "the text, joint `k`, line 8: the axis must not be zero, got (0, 0, 0)",
         "the text, <limit> of joint `k`, line 8: `effort` must be one number, got 'nan'",
         "the text, <origin> of joint `k`, line 9: `xyz` must be 3 numbers, got '1 2'",
