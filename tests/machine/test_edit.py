@@ -65,6 +65,10 @@ def test_replace_length_moves_what_is_outward():
     long = machine.replace("upper", length=0.8, mass=3.0)
     assert np.allclose(long.joint("elbow").parent_pose[:3, 3], (0.8, 0, 0))
     assert long.body("upper").moments.total == pytest.approx(3.0)
+    assert np.allclose(
+        machine.replace("upper", length=0.8, mass=3.0, name="u").joints[1].parent_pose,
+        long.joints[1].parent_pose,
+    )
     longer = machine.replace("lower", length=2 * np.hypot(0.3, 0.1))
     assert np.allclose(longer.joint("finger").parent_pose[:3, 3], (0.6, 0, 0.2))
     along = np.array([0.3, 0, 0.1]) / np.hypot(0.3, 0.1)
@@ -171,6 +175,14 @@ def test_merge_carries_everything_along():
     assert both.couplings[1].target == "b_finger"
     assert [i.frame for i in both.fluid.immersed] == ["lower", "b_lower"]
     assert both.keyframe("b_home")[0][4] == 0.3
+
+
+def test_merge_turns_what_stood_on_the_other_world():
+    where = random_pose(np.random.default_rng(6))
+    both = arm().merge(arm().replace("hook", pose=where @ where), prefix="b_", at="tip", pose=where)
+    assert both.frame("b_hook").body == "lower"
+    expected = arm().frame("tip").pose @ where @ where @ where
+    assert np.allclose(both.frame("b_hook").pose, expected, atol=1e-13)
 
 
 def test_merge_in_place_keeps_the_world():

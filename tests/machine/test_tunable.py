@@ -5,8 +5,9 @@ import pickle
 import casadi
 import numpy as np
 import pytest
-from machine_samples import arm, chain, some_moments
+from machine_samples import arm, chain, random_pose, some_moments
 
+from framefree.geometry import se3
 from framefree.machine import Body, Cylindrical, Joint, Machine, MachineError, Revolute
 from framefree.machine.paths import leaf
 
@@ -125,6 +126,16 @@ def test_length_stretches_from_the_own_joint():
 def test_length_without_outgoing_joints_goes_to_the_farthest_frame():
     machine = arm().detach("slide")
     assert machine.tunable("lower.length").parameters.defaults[0] == pytest.approx(0.4)
+
+
+def test_turning_a_joint_frame_about_its_own_axes():
+    rng = np.random.default_rng(5)
+    start = random_pose(rng)
+    machine = arm().replace("elbow", parent_pose=start)
+    tuned = machine.tunable("elbow.parent_pose.rx", "elbow.parent_pose.rz")
+    turn = np.array(se3.exp([0, 0, 0, 0.3, 0, -0.8]))
+    numeric = tuned.with_parameters([0.3, -0.8])
+    assert np.allclose(numeric.joint("elbow").parent_pose, start @ turn, atol=1e-14)
 
 
 def test_moments_stay_about_the_center():

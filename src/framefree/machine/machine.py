@@ -162,11 +162,11 @@ class Machine(Description):
             if wrong:
                 raise MachineError(unknown("a field of the machine:", wrong[0], known))
             return self._edited(lambda m: changes)
-        length = changes.pop("length", None) if name in self._lengthy else None
-        machine = self._edited(lambda m: edit.changed(m, name, changes)) if changes else self
-        if length is None:
-            return machine
-        return machine._edited(lambda m: tunable.set_values(m, {f"{name}.length": length}))
+        machine = self
+        if "length" in changes and name in self._lengthy:
+            path, length = f"{name}.length", changes.pop("length")
+            machine = self._edited(lambda m: tunable.set_values(m, {path: length}))
+        return machine._edited(lambda m: edit.changed(m, name, changes)) if changes else machine
 
     def attach(self, *parts: Any) -> "Machine":
         """Return the machine with parts added: bodies with their joints, frames, springs, ...."""
@@ -294,7 +294,11 @@ class Machine(Description):
         return _restored, (state_of, self.parameters.names)
 
     def _key(self) -> tuple:
-        return (plain(self.numeric) if self.parameters else plain(self), self.parameters.names)
+        return self._cached_key
+
+    @cached_property
+    def _cached_key(self) -> tuple:
+        return (plain(self.numeric), self.parameters.names)
 
     @cached_property
     def _segments(self) -> tuple[tuple[Joint, slice, slice], ...]:
