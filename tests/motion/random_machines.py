@@ -1,5 +1,7 @@
 """Random machines and states for property tests: trees over all joint kinds, with all that acts."""
 
+from dataclasses import replace
+
 import casadi as ca
 import numpy as np
 
@@ -161,3 +163,26 @@ def relative_error(value, expected):
     if value.size == 0:
         return 0.0
     return float(np.abs(value - expected).max() / max(np.abs(expected).max(), 1e-6))
+
+
+def without_forces(machine, *, gravity=False):
+    """The same bodies, joints and added mass, but nothing that pulls, resists or rests."""
+    joints = [
+        replace(j, damping=0.0, friction=0.0, stiffness=0.0) if j.kind.nv else j
+        for j in machine.joints
+    ]
+    fluid = machine.fluid
+    if fluid is not None:
+        still = [
+            replace(b, volume=0.0, linear_drag=np.zeros((6, 6)), quadratic_drag=np.zeros((6, 6)))
+            for b in fluid.immersed
+        ]
+        fluid = replace(fluid, immersed=still, current=(0, 0, 0))
+    return replace(
+        machine,
+        joints=joints,
+        springs=(),
+        dampers=(),
+        gravity=machine.gravity if gravity else (0, 0, 0),
+        fluid=fluid,
+    )

@@ -1,11 +1,15 @@
 """Laws that the tree formulation must obey on random machines over all joint kinds."""
 
-from dataclasses import replace
-
 import casadi as ca
 import numpy as np
 import pytest
-from random_machines import evaluate, random_machine, random_state, relative_error
+from random_machines import (
+    evaluate,
+    random_machine,
+    random_state,
+    relative_error,
+    without_forces,
+)
 
 from framefree.geometry import Moments
 from framefree.machine import Body, Joint, Machine, Spherical
@@ -52,7 +56,7 @@ def test_inverse_is_mass_times_acceleration_plus_bias(case):
 
 def test_mass_matrix_is_the_sum_over_bodies(case):
     rng, machine, eom = case
-    x, v, _ = random_state(rng, machine)
+    x, _, _ = random_state(rng, machine)
     expected = np.diag(np.concatenate([np.zeros(0), *(j.armature for j in machine.joints)]))
     for body, added in zip(machine.bodies, added_masses(machine), strict=True):
         J = evaluate(eom.functions[f"jacobian:{body.name}"], x)
@@ -110,7 +114,7 @@ def test_coriolis_is_skew_and_gives_the_bias(case, name):
     C = evaluate(eom.functions[f"coriolis{name}"], x, v)
     M_dot = total_rate(eom, x, v, 0 * v, lambda xs, vs: mass(xs)).reshape(C.shape)
     assert np.abs(C + C.T - M_dot).max(initial=0) < 1e-12 * (1 + np.abs(C).max(initial=0))
-    bare = Tree(_without_forces(machine))
+    bare = Tree(without_forces(machine))
     assert relative_error(C @ v, evaluate(bare.functions["bias"], x, v).ravel()) < 1e-10
 
 
@@ -120,7 +124,7 @@ def test_other_factorisations_give_the_bias_but_are_not_skew(name):
     for seed in range(8):
         rng = np.random.default_rng(seed)
         machine = random_machine(rng, bodies=4, passive=False, fluid=False)
-        eom = Tree(_without_forces(machine))
+        eom = Tree(without_forces(machine))
         x, v, _ = random_state(rng, machine)
         C = evaluate(eom.functions[f"coriolis:{name}"], x, v)
         assert relative_error(C @ v, evaluate(eom.functions["bias"], x, v).ravel()) < 1e-10
@@ -147,7 +151,7 @@ def test_momentum_changes_by_the_external_wrench():
 
 
 def test_joint_wrench_holds_a_hanging_chain():
-    """At rest the first joint carries the weight of all bodies, each next one of what hangs on it."""
+    """At rest each joint carries the weight of all that hangs on it."""
     n, mass = 4, 2.0
     inertia = Moments.of_body(mass, (0, 0, -0.5), 0.1 * np.eye(3))
     bodies = [Body(f"b{i}", inertia) for i in range(n)]
@@ -167,21 +171,6 @@ def test_joint_wrench_holds_a_hanging_chain():
     expected = np.zeros((n, 6))
     expected[:, 2] = mass * 9.81 * np.arange(n, 0, -1)
     np.testing.assert_allclose(wrench, expected, atol=1e-12)
-
-
-def _without_forces(machine):
-    joints = [
-        replace(j, damping=0.0, friction=0.0, stiffness=0.0) if j.kind.nv else j
-        for j in machine.joints
-    ]
-    fluid = machine.fluid
-    if fluid is not None:
-        still = [
-            replace(b, volume=0.0, linear_drag=np.zeros((6, 6)), quadratic_drag=np.zeros((6, 6)))
-            for b in fluid.immersed
-        ]
-        fluid = replace(fluid, immersed=still, current=(0, 0, 0))
-    return replace(machine, joints=joints, springs=(), dampers=(), gravity=(0, 0, 0), fluid=fluid)
 
 
 def _floating(rng):

@@ -2,5 +2,10 @@
 
 from collections.abc import Callable
 
-BENCHMARKS: dict[str, Callable[[], dict[str, object]]] = {}
+from framefree.benchmarks import dynamics, kernel
+
+BENCHMARKS: dict[str, Callable[[], dict[str, object]]] = {
+    "kernel": kernel.run,
+    "dynamics": dynamics.run,
+}
 """Benchmark name to the function that measures it and gives its figures."""

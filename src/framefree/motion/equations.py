@@ -72,7 +72,7 @@ class Functions(Mapping[str, ca.Function]):
         if parameters is not None and len(parameters.names):
             symbols["parameters"] = parameters.symbols
         function = ca.Function(
-            name.replace(":", "_"),
+            name.partition(":")[0],
             list(symbols.values()),
             [ca.densify(ca.SX(output.value)) for output in outputs.values()],
             list(symbols),

@@ -11,11 +11,14 @@ from functools import cached_property
 import casadi as ca
 import numpy as np
 
-from framefree.geometry import se3
+from framefree.geometry import Moments, se3
 from framefree.machine import Machine
 from framefree.machine.joints import Continuous, JointKind, Prismatic, Revolute
 from framefree.machine.values import constant_pose
 from framefree.motion.spatial import Inertia, Matrix, Step, Twist
+
+ROUNDING = 1e-15
+"""Products of inertia smaller than this share of the largest come from rounding."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +129,7 @@ def links_of(machine: Machine) -> list[Link]:
                 start=_snapped(start),
                 to_body=_snapped(to_body),
                 to_joint=turn[:3, :3],
-                inertia=Inertia.of(_snapped(body.moments.moved(to_body).matrix6)),
+                inertia=_inertia(body.moments.moved(to_body)),
                 armature=ca.diag(ca.SX(ca.DM(np.broadcast_to(joint.armature, joint.kind.nv)))),
             )
         )
@@ -145,9 +148,19 @@ def _frame_with_z_along(kind: JointKind) -> np.ndarray:
     return np.column_stack([x, np.cross(z, x), z])
 
 
+def _inertia(moments: Moments) -> Inertia:
+    """Return the inertia as a trace-time constant; products lost in rounding become exact zeros."""
+    if moments.symbolic:
+        return Inertia.of(moments.matrix6)
+    second = np.array(moments.second)
+    first = np.array(moments.first)
+    second[np.abs(second) <= ROUNDING * np.abs(second).max()] = 0.0
+    first[np.abs(first) <= ROUNDING * np.abs(first).max()] = 0.0
+    return Inertia.of(ca.SX(ca.DM(Moments(moments.total, first, second).matrix6)))
+
+
 def _snapped(value: Matrix) -> Matrix:
-    """Return a trace-time constant: entries that are 0, 1 or -1 up to rounding are exactly that."""
+    """Return a pose as a trace-time constant with exact zeros and ones."""
     if isinstance(value, ca.SX) and not value.is_constant():
         return value
-    numbers = value.full() if isinstance(value, ca.DM) else np.asarray(ca.DM(ca.SX(value)).full())
-    return ca.SX(constant_pose(numbers))
+    return ca.SX(constant_pose(ca.DM(value).full()))
