@@ -144,7 +144,7 @@ def common_batch(ports: Sequence[Port], arrays: list[np.ndarray]) -> int | None:
         sizes.remove(1)
         for index, port in enumerate(ports):
             if batches.get(port.name) == 1:
-                arrays[index] = arrays[index][0]
+                arrays[index] = arrays[index].reshape(port.shape)
     if len(sizes) > 1:
         listed = ", ".join(f"`{name}` {size}" for name, size in batches.items())
         raise ValueError(f"arguments differ in batch size: {listed}")

@@ -14,6 +14,10 @@ from framefree.kernel.graph import ZERO, Graph, operands
 
 # Weights in units of one arithmetic instruction, for choosing where to cut.
 WEIGHTS = {"const": 0, "input": 0, "sin": 25, "cos": 25, "div": 2, "sqrt": 2}
+WEIGHTS |= dict.fromkeys(("exp", "log", "tanh", "atan", "atan2", "asin", "acos"), 40)
+WEIGHTS |= dict.fromkeys(("tan", "sinh", "cosh", "asinh", "acosh", "atanh", "log1p"), 100)
+WEIGHTS |= dict.fromkeys(("expm1", "erf", "pow", "hypot", "fmod", "remainder"), 100)
+WEIGHTS |= {"erfinv": 1000}
 WHOLE = 1800  # a graph up to this weight is one stage: it fits the instruction cache
 PIECE = 1000  # else stages of about this weight
 GROUPS = 8  # groups that a stage loops over; also hides latency, as one group overlaps the next
@@ -49,6 +53,8 @@ class Program:
         Output slots whose value never changes.
     slots : int
         Number of slots.
+    circular : int
+        Number of sines and cosines.
     weight : int
         About how many instructions one group costs.
     """
@@ -59,6 +65,7 @@ class Program:
     fixed: dict[int, float] = field(repr=False)
     stages: tuple[Stage, ...] = field(repr=False)
     slots: int
+    circular: int
     weight: int
 
 
@@ -79,7 +86,17 @@ def lay_out(graph: Graph) -> Program:
     weights = [WEIGHTS.get(node[0], 1) for node in graph.nodes]
     cuts = _cuts(graph, weights)
     stages, slots = _stages(graph, cuts, input_slots, targets, free)
-    return Program(graph, input_slots, output_slots, fixed, stages, max(slots, 1), sum(weights))
+    circular = sum(node[0] in ("sin", "cos") for node in graph.nodes)
+    return Program(
+        graph,
+        input_slots,
+        output_slots,
+        fixed,
+        stages,
+        slots=max(slots, 1),
+        circular=circular,
+        weight=sum(weights),
+    )
 
 
 def _consecutive(start: int, sizes: Sequence[int]) -> tuple[tuple[int, ...], int]:
