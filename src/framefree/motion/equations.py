@@ -68,8 +68,8 @@ class Functions(Mapping[str, ca.Function]):
         quantity = equations.quantity(name)
         symbols = {i: ca.SX.sym(i, equations.sizes[i]) for i in quantity.inputs}
         outputs = quantity.trace(**symbols)
-        parameters = getattr(equations.machine, "parameters", None)
-        if parameters is not None and len(parameters.names):
+        parameters = equations.machine.parameters
+        if len(parameters):
             symbols["parameters"] = parameters.symbols
         function = ca.Function(
             name.partition(":")[0],
@@ -198,6 +198,16 @@ class Equations(ABC):
     def power(self) -> Kernel:
         """Rate of change of the energy, W: ``power(x, v, force)``."""
         return self.kernel("power")
+
+    @cached_property
+    def input_matrix(self) -> Kernel:
+        """Joint forces per unit of each actuator input: ``input_matrix(x)`` (nv, nu)."""
+        return self.kernel("input_matrix")
+
+    @cached_property
+    def input_bias(self) -> Kernel:
+        """Joint forces of the actuators at zero input: ``input_bias(x, v)`` (nv,)."""
+        return self.kernel("input_bias")
 
     def jacobian(self, x: np.ndarray, frame: str) -> np.ndarray:
         """Return the body Jacobian (6, nv) of a frame: its twist, in its own axes, is J v."""

@@ -9,7 +9,7 @@ the closed form, a sum over bodies, is there to check them and to read.
 import casadi as ca
 
 from framefree.machine import Machine, MachineError
-from framefree.motion import coriolis, forces
+from framefree.motion import coriolis, forces, inputs
 from framefree.motion.equations import Equations, Output, Quantity
 from framefree.motion.spatial import Matrix
 from framefree.motion.treestate import TreeModel
@@ -47,6 +47,8 @@ class Tree(Equations):
             "momentum": Quantity(("x", "v"), self._momentum),
             "joint_wrench": Quantity(("x", "v", "force"), self._joint_wrench),
             "power": Quantity(("x", "v", "force"), self._power),
+            "input_matrix": Quantity(("x",), self._input_matrix),
+            "input_bias": Quantity(("x", "v"), self._input_bias),
         }
 
     def quantity(self, name: str) -> Quantity:
@@ -157,6 +159,13 @@ class Tree(Equations):
             for link, wrench in zip(state.links, wrenches, strict=True)
         ]
         return {"wrench": Output(_rows(rows, 6), (len(rows), 6))}
+
+    def _input_matrix(self, x: Matrix) -> Outputs:
+        B = inputs.input_matrix(self.model.at(x))
+        return {"B": Output(B, (self.machine.nv, self.machine.nu))}
+
+    def _input_bias(self, x: Matrix, v: Matrix) -> Outputs:
+        return {"bias": self._vector(inputs.input_bias(self.model.at(x, v)))}
 
     def _vector(self, value: Matrix) -> Output:
         return Output(value, (self.machine.nv,))
