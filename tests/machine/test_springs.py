@@ -4,6 +4,7 @@ import casadi
 import numpy as np
 import pytest
 
+from framefree.errors import FramefreeWarning
 from framefree.geometry import se3
 from framefree.geometry.moments import Moments
 from framefree.machine import Damper, EulerSpring, MachineError, Spring
@@ -158,3 +159,10 @@ def test_refusals():
         Spring.of_points("s", "a", "b", np.zeros((2, 3)), np.ones((2, 3)), [1.0, -1.0])
     with pytest.raises(MachineError, match="3 numbers"):
         EulerSpring("e", "a", "b", (1.0, 2.0))
+
+
+def test_moments_that_push_are_warned_about():
+    with pytest.warns(FramefreeWarning, match="spring `s`"):
+        Spring("s", "a", "b", Moments.of(-1.0, (0, 0, 0), np.eye(3)))
+    with pytest.warns(FramefreeWarning, match="damper `d`"):
+        Damper("d", "a", "b", Moments.of(1.0, (0, 0, 0), np.diag([1.0, 1.0, -0.1])))

@@ -5,7 +5,7 @@ from typing import Any
 
 from framefree.geometry.moments import Moments
 from framefree.machine.part import Part, checked_name, set_field
-from framefree.machine.spring import torsional_moments
+from framefree.machine.spring import torsional_moments, warn_of_moments
 from framefree.machine.values import constant, symmetric
 
 
@@ -33,7 +33,9 @@ class Damper(Part):
 
     def __post_init__(self) -> None:
         checked_name(self.name, "a damper")
-        if not isinstance(self.damping, Moments):
+        if isinstance(self.damping, Moments):
+            warn_of_moments(self.damping, f"damper `{self.name}`")
+        else:
             what = f"the damping of damper `{self.name}`"
             set_field(self, "damping", symmetric(self.damping, 6, what))
 

@@ -5,12 +5,14 @@ A flexible ball joint is a `Spherical` joint with, between its two joint frames,
 `Damper.torsional(...)`.
 """
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import casadi
 import numpy as np
 
+from framefree.errors import FramefreeWarning
 from framefree.geometry import se3
 from framefree.geometry.moments import Moments
 from framefree.geometry.operators import Wed, vee2
@@ -53,6 +55,7 @@ class Spring(Part):
             raise MachineError(
                 f"the moments of spring `{self.name}` must be Moments, got {self.moments!r}"
             )
+        warn_of_moments(self.moments, f"spring `{self.name}`")
         set_field(self, "rest", pose(self.rest, f"the rest pose of spring `{self.name}`"))
 
     @classmethod
@@ -160,6 +163,12 @@ class EulerSpring(Part):
         across = (k1 - G[0, 2] * k3) / cosine
         moment = casadi.vertcat(c * across + s * k2, c * k2 - s * across, k3)
         return casadi.vertcat(casadi.DM.zeros(3), moment)
+
+
+def warn_of_moments(moments: Moments, what: str) -> None:
+    """Warn of moments that push instead of resisting; identified ones may do so and still be used."""
+    for problem in () if moments.symbolic else moments.problems(form="6x6"):
+        warnings.warn(f"{what}: {problem}", FramefreeWarning, stacklevel=4)
 
 
 def torsional_moments(moment: Any, what: str) -> Moments:
