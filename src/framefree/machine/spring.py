@@ -166,7 +166,7 @@ class EulerSpring(Part):
 
 
 def warn_of_moments(moments: Moments, what: str) -> None:
-    """Warn of moments that push instead of resisting; identified ones may do so and still be used."""
+    """Warn of moments that push instead of resisting; identified ones may do so."""
     for problem in () if moments.symbolic else moments.problems(form="6x6"):
         warnings.warn(f"{what}: {problem}", FramefreeWarning, stacklevel=4)
 
