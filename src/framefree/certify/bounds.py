@@ -1,0 +1,258 @@
+"""Smallest and largest eigenvalue of the mass matrix over the configuration space, found by search.
+
+    d1 = min over x of min over u of u^T M(x) u / u^T u,     d2 likewise with max
+
+Random configurations within the limits first, then local searches from the best. An eigenvalue's
+gradient is that of twice the kinetic energy at velocity u, its unit eigenvector; so it costs one
+backward pass through the graph of the energy. What is found is no proof: d1 may be smaller still,
+d2 larger. M mixes units (kg, kg m, kg m^2), and so do its eigenvalues.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import casadi as ca
+import numpy as np
+
+from framefree.certify.closure import Closure
+from framefree.certify.report import Finding, Verdict
+from framefree.certify.subject import Subject, evaluate
+from framefree.machine import Machine
+from framefree.motion import Equations
+
+STARTS = 6
+ITERATIONS = 60
+REACH = np.pi
+"""How far, rad or m, a local search may move a coordinate that has no limits."""
+COMPILED = 10_000
+"""Number of configurations from which compiling M pays."""
+SINGULAR = 1e-13
+"""Share of the largest eigenvalue below which the smallest cannot be told from zero."""
+ILL = 1e8
+
+
+@dataclass(frozen=True)
+class Extreme:
+    """An eigenvalue of M with its unit eigenvector u (nv,) at configuration x (nx,)."""
+
+    value: float
+    x: np.ndarray
+    u: np.ndarray
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Extreme eigenvalues found, the largest condition number, and coordinates that M grows with.
+
+    Attributes
+    ----------
+    smallest, largest : Extreme
+    condition : float
+        Largest ratio of the eigenvalues at one configuration.
+    unbounded : tuple of str
+        Coordinates without limits along which the largest eigenvalue grows without bound.
+    searches : int
+        Number of local searches that followed the random ones.
+    """
+
+    smallest: Extreme
+    largest: Extreme
+    condition: float
+    unbounded: tuple[str, ...] = ()
+    searches: int = 0
+
+
+def mass_bounds(subject: Subject) -> Iterator[Finding]:
+    """Give the eigenvalues of M that were found, and the worst condition number."""
+    found = _closed_bounds(subject) if subject.closed else search(subject)
+    if found is None:
+        for name, meaning in _MEANINGS.items():
+            yield Finding.skipped(name, meaning, "no configuration was found that closes all loops")
+        return
+    how = f"found, not proved: {subject.samples} configurations, {found.searches} local searches"
+    if subject.closed:
+        how = "found, not proved: at random closed configurations, along what the loops allow"
+    yield _smallest(subject, found, how)
+    yield _largest(found, how)
+    name = "mass_condition"
+    yield Finding(
+        name,
+        Verdict.PASS if found.condition <= ILL else Verdict.WARN,
+        _MEANINGS[name],
+        found.condition,
+        ILL,
+        remedy="accelerations lose this many digits; make the light bodies at the tips heavier, "
+        "or fix their joints",
+    )
+
+
+def _smallest(subject: Subject, found: Bounds, how: str) -> Finding:
+    name, extreme = "mass_eigenvalue_min", found.smallest
+    worst = subject.open.v_names[int(np.abs(extreme.u).argmax())]
+    bar = SINGULAR * found.largest.value
+    return Finding(
+        name,
+        Verdict.PASS if extreme.value > bar else Verdict.FAIL,
+        _MEANINGS[name],
+        extreme.value,
+        bar,
+        note=f"{how}; mostly along velocity `{worst}`",
+        remedy=f"give what `{worst}` moves an inertia, or its joint an armature; if the eigenvalue "
+        "is negative, correct impossible inertias",
+        at_least=True,
+        x=tuple(extreme.x.tolist()),
+    )
+
+
+def _largest(found: Bounds, how: str) -> Finding:
+    name = "mass_eigenvalue_max"
+    names = ", ".join(f"`{coordinate}`" for coordinate in found.unbounded)
+    return Finding(
+        name,
+        Verdict.WARN if found.unbounded else Verdict.PASS,
+        _MEANINGS[name],
+        found.largest.value,
+        note=f"unbounded along {names}; this is within {REACH:.3g} m of the samples"
+        if found.unbounded
+        else how,
+        remedy=f"give {names} limits: proofs that need a bound on M hold only within them",
+        x=tuple(found.largest.x.tolist()),
+    )
+
+
+_MEANINGS = {
+    "mass_eigenvalue_min": "smallest eigenvalue of M (kg, kg m^2): above zero, every motion has "
+    "energy and accelerations are unique",
+    "mass_eigenvalue_max": "largest eigenvalue of M (kg, kg m^2) over all configurations",
+    "mass_condition": "largest condition number of M: digits that accelerations lose",
+}
+
+
+class Search:
+    """The mass matrix as a function on the configuration space, with gradients of eigenvalues."""
+
+    def __init__(self, eom: Equations) -> None:
+        self.eom, self.machine = eom, eom.machine
+
+    def masses(self, x: np.ndarray) -> np.ndarray:
+        """Return M (n, nv, nv) at configurations (n, nx)."""
+        if len(x) >= COMPILED:
+            return self.eom.mass(x)
+        return evaluate(self.eom.functions["mass"], x)[0]
+
+    def extreme(self, x: np.ndarray, sign: int) -> Extreme:
+        """Return the smallest (sign 1) or largest (-1) eigenvalue at x."""
+        values, vectors = np.linalg.eigh(self.masses(x[None])[0])
+        k = 0 if sign > 0 else -1
+        return Extreme(float(values[k]), x, vectors[:, k])
+
+    def refine(self, x: np.ndarray, sign: int) -> Extreme:
+        """Search locally from x for a smaller (sign 1) or larger (-1) eigenvalue."""
+        from scipy.optimize import minimize  # slow to import
+
+        def cost(step: np.ndarray) -> tuple[float, np.ndarray]:
+            here = self.extreme(self.machine.integrate(x, step), sign)
+            slope = self._slope(x, step, here.u).full()[:, 0]
+            return sign * here.value, sign * slope
+
+        lower, upper = _room(self.machine, x)
+        result = minimize(
+            cost,
+            np.zeros(self.machine.nv),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=list(zip(lower, upper, strict=True)),
+            options={"maxiter": ITERATIONS},
+        )
+        return self.extreme(self.machine.integrate(x, result.x), sign)
+
+    @cached_property
+    def _slope(self) -> ca.Function:
+        """Gradient along `step` of u^T M(x (+) step) u, twice the kinetic energy at velocity u."""
+        x = ca.SX.sym("x", self.machine.nx)
+        step, u = ca.SX.sym("step", self.machine.nv), ca.SX.sym("u", self.machine.nv)
+        kinetic = self.eom.functions["energy"](self.machine.integrate(x, step), u)[0]
+        return ca.Function("slope", [x, step, u], [ca.densify(2 * ca.gradient(kinetic, step))])
+
+
+def search(subject: Subject) -> Bounds:
+    """Return the bounds of M of the open machine."""
+    machine, space = subject.open, Search(subject.bare)
+    x = np.vstack([machine.neutral(), machine.random(subject.rng(4), subject.samples)])
+    M = space.masses(x)
+    if not np.isfinite(M).all():
+        nothing = Extreme(np.nan, x[0], np.zeros(machine.nv))
+        return Bounds(nothing, nothing, np.inf)
+    values = np.linalg.eigvalsh(M)
+    low = _best(space, x, np.argsort(values[:, 0])[:STARTS], 1)
+    high = _best(space, x, np.argsort(-values[:, -1])[:STARTS], -1)
+    conditions = [_condition(values), _condition(np.linalg.eigvalsh(space.masses(low.x[None])))]
+    return Bounds(low, high, max(conditions), _unbounded(space, high), 2 * STARTS)
+
+
+def _best(space: Search, x: np.ndarray, starts: np.ndarray, sign: int) -> Extreme:
+    found = [space.extreme(x[starts[0]], sign)]
+    found += [space.refine(x[start], sign) for start in starts]
+    return min(found, key=lambda extreme: sign * extreme.value)
+
+
+def _condition(values: np.ndarray) -> float:
+    """Return the largest ratio of eigenvalues (n, nv), infinite where one is not positive."""
+    if (values[:, 0] <= 0).any():
+        return np.inf
+    return float((values[:, -1] / values[:, 0]).max())
+
+
+def _room(machine: Machine, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return how far each velocity may move x (nv, nv) before a limit, or `REACH`."""
+    lower, upper = np.full(machine.nv, -REACH), np.full(machine.nv, REACH)
+    for joint in machine.joints:
+        if not joint.kind.vector:
+            continue
+        at, v = x[machine.x_slice[joint.name]], machine.v_slice[joint.name]
+        lower[v] = np.where(np.isfinite(joint.lower), joint.lower - at, -REACH)
+        upper[v] = np.where(np.isfinite(joint.upper), joint.upper - at, REACH)
+    return lower, upper
+
+
+def _unbounded(space: Search, largest: Extreme) -> tuple[str, ...]:
+    """Return the coordinates without limits along which the largest eigenvalue keeps growing."""
+    machine, far = space.machine, (1e3, 1e4)
+    free = [i for i, name in enumerate(machine.x_names) if name in _unlimited(machine)]
+    if not free:
+        return ()
+    rows = np.array([largest.x + d * np.eye(machine.nx)[i] for i in free for d in far])
+    values = np.linalg.eigvalsh(space.masses(rows))[:, -1].reshape(-1, 2)
+    growing = values[:, 1] > 2 * np.maximum(values[:, 0], largest.value)
+    return tuple(machine.x_names[i] for i, grows in zip(free, growing, strict=True) if grows)
+
+
+def _unlimited(machine: Machine) -> set[str]:
+    names = set()
+    for joint in machine.joints:
+        unit = {i for block in joint.kind.unit_blocks for i in range(joint.nx)[block]}
+        for i, name in enumerate(joint.x_names):
+            if i not in unit and not (np.isfinite(joint.lower[i]) and np.isfinite(joint.upper[i])):
+                names.add(name)
+    return names
+
+
+def _closed_bounds(subject: Subject) -> Bounds | None:
+    """Return the bounds of Z^T M Z, with Z an orthonormal basis of what loops allow."""
+    x = subject.closed_states.x
+    low = high = None
+    condition = 0.0
+    masses = Search(subject.bare).masses(x)
+    for at, M, J in zip(x, masses, Closure(subject.machine).jacobians(x), strict=True):
+        _, sizes, rows = np.linalg.svd(J)
+        Z = rows[int((sizes > 1e-9 * max(sizes[0], 1e-300)).sum()) :].T
+        if not Z.shape[1]:
+            continue
+        values, vectors = np.linalg.eigh(Z.T @ M @ Z)
+        condition = max(condition, _condition(values[None]))
+        if low is None or values[0] < low.value:
+            low = Extreme(float(values[0]), at, Z @ vectors[:, 0])
+        if high is None or values[-1] > high.value:
+            high = Extreme(float(values[-1]), at, Z @ vectors[:, -1])
+    return None if low is None or high is None else Bounds(low, high, condition)

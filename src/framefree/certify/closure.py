@@ -1,0 +1,70 @@
+"""Configurations and velocities at which a machine's loops and couplings hold."""
+
+import casadi as ca
+import numpy as np
+
+from framefree.machine import Machine
+from framefree.motion.forces import Bodies
+from framefree.motion.treestate import TreeModel
+
+STEPS = 40
+CLOSED = 1e-11
+"""Largest residual, m or rad, of what counts as closed."""
+
+
+class Closure:
+    """The residual of all loops and couplings, phi(x), and its rate J v."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        x = ca.SX.sym("x", machine.nx)
+        state = TreeModel(machine).at(x)
+        bodies = Bodies(machine, state.poses, state.twists)
+        rows = [loop.residual(bodies.relative(loop)[2]) for loop in machine.loops]
+        place = {name: i for i, name in enumerate(machine.x_names)}
+        for coupling in machine.couplings:
+            sources = [x[place[name]] for name in coupling.sources]
+            rows.append(x[place[coupling.target]] - coupling.value(*sources))
+        phi = ca.densify(ca.SX(ca.vertcat(*rows)))
+        jacobian = ca.densify(ca.jacobian(phi, x) @ machine.rate_matrix(x))
+        self._function = ca.Function("closure", [x], [phi, jacobian])
+
+    def closed(self, x: np.ndarray) -> np.ndarray:
+        """Return where Newton's method closes all loops (m, nx), m <= n, from n starts (n, nx)."""
+        found = []
+        for start in x:
+            end = self._closed(start)
+            if end is not None:
+                found.append(end)
+        return np.array(found).reshape(len(found), self.machine.nx)
+
+    def allowed(self, x: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Return velocities (n, nv) projected to those that keep loops closed: J v = 0."""
+        result = np.array(v)
+        for i, J in enumerate(self.jacobians(x)):
+            result[i] -= np.linalg.pinv(J, rcond=1e-9) @ (J @ v[i])
+        return result
+
+    def independent(self, x: np.ndarray) -> bool:
+        """Whether the rows of J are independent at all of these configurations (n, nx)."""
+        return all(np.linalg.matrix_rank(J, tol=1e-9) == len(J) for J in self.jacobians(x))
+
+    def jacobians(self, x: np.ndarray) -> np.ndarray:
+        """Return J (n, rows, nv)."""
+        return np.array([self._function(row)[1].full() for row in x])
+
+    def _closed(self, x: np.ndarray) -> np.ndarray | None:
+        best = np.inf
+        for _ in range(STEPS):
+            phi, J = (part.full() for part in self._function(x))
+            residual = float(np.abs(phi).max())
+            if not np.isfinite(residual):
+                return None
+            # One step past the bar: Newton's method then stands at rounding error.
+            if best <= CLOSED:
+                return x if residual <= CLOSED else None
+            best = residual
+            step = -np.linalg.pinv(J, rcond=1e-9) @ phi[:, 0]
+            step *= min(1.0, 1.0 / max(np.abs(step).max(), 1e-300))
+            x = self.machine.normalise(self.machine.integrate(x, step))
+        return None

@@ -1,0 +1,135 @@
+"""What `framefree check FILE` does: static lint first, then what can only be measured."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from time import perf_counter
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from framefree.certify.agreement import agreement
+from framefree.certify.bounds import mass_bounds
+from framefree.certify.energy import conservation
+from framefree.certify.frames import invariance
+from framefree.certify.laws import laws
+from framefree.certify.lint import lint
+from framefree.certify.peers import Source, mujoco, pinocchio
+from framefree.certify.report import CheckReport, Finding
+from framefree.certify.subject import Subject
+from framefree.errors import FramefreeError
+from framefree.machine import Machine
+from framefree.machine.read import read
+from framefree.motion import Equations
+from framefree.motion.formulate import FORMULATIONS
+
+
+def check(
+    path_or_machine: str | os.PathLike[str] | Machine,
+    *,
+    states: int = 24,
+    samples: int = 1024,
+    seed: int = 0,
+    thorough: bool = False,
+    progress: bool = False,
+    formulations: Mapping[str, type[Equations]] | None = None,
+    **reading: Any,
+) -> CheckReport:
+    """Examine a machine, or a model file, and measure what control proofs rest on.
+
+    Parameters
+    ----------
+    path_or_machine : path or Machine
+    states : int
+        Number of random states at which identities are measured.
+    samples : int
+        Number of random configurations from which the eigenvalues of M are searched.
+    seed : int
+        Of all random choices: the same seed gives the same report.
+    thorough : bool
+        Compare formulations that take minutes to derive for a large machine, too.
+    progress : bool
+        Show on the terminal (standard error) what is being done.
+    formulations : mapping of name to class
+        What is compared; default all that framefree has.
+    **reading
+        Options of `framefree.read`, such as ``base="free"``.
+    """
+    start = perf_counter()
+    machine, source = _read(path_or_machine, reading)
+    subject = Subject(
+        machine.numeric,
+        FORMULATIONS if formulations is None else formulations,
+        states,
+        samples,
+        seed,
+    )
+    findings: list[Finding] = []
+    with _steps(progress) as announce:
+        for words, step in _plan(subject, source, thorough):
+            announce(words)
+            findings += step()
+    about = {
+        "machine": machine.name,
+        "file": _file(source),
+        "bodies": len(machine.bodies),
+        "nx": machine.nx,
+        "nv": machine.nv,
+        "loops": len(machine.loops),
+        "couplings": len(machine.couplings),
+        "states": states,
+        "samples": samples,
+        "seed": seed,
+        "seconds": round(perf_counter() - start, 3),
+    }
+    return CheckReport(about, tuple(findings))
+
+
+Step = tuple[str, Callable[[], Iterable[Finding]]]
+
+
+def _plan(subject: Subject, source: Source, thorough: bool) -> Iterator[Step]:
+    """Give all checks in order, each with words for the progress display."""
+    yield "reading the description", lambda: lint(subject.machine)
+    if not subject.machine.nv:
+        return
+    yield "measuring the laws of motion", lambda: laws(subject)
+    yield "searching the eigenvalues of M", lambda: mass_bounds(subject)
+    yield "moving the frames", lambda: [invariance(subject)]
+    yield "comparing formulations", lambda: agreement(subject, thorough)
+    yield "integrating a free motion", lambda: [conservation(subject)]
+    yield "asking Pinocchio", lambda: [pinocchio(subject, source)]
+    yield "asking MuJoCo", lambda: [mujoco(subject, source)]
+
+
+def _read(given: Any, reading: dict[str, Any]) -> tuple[Machine, Source]:
+    if not isinstance(given, Machine):
+        return read(given, **reading), Source(given, reading)
+    if reading:
+        raise FramefreeError(f"a Machine is not read again: it takes no `{next(iter(reading))}`")
+    return given, Source()
+
+
+def _file(source: Source) -> str | None:
+    """Return the path of the model; a text has none."""
+    model = source.model
+    if model is None or isinstance(model, bytes):
+        return None
+    path = os.fspath(model)
+    return None if path.lstrip().startswith("<") else path
+
+
+@contextmanager
+def _steps(shown: bool) -> Iterator[Callable[[str], None]]:
+    """Show what is being done, while it is done."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(
+        *columns, console=Console(stderr=True), transient=True, disable=not shown
+    ) as progress:
+        task = progress.add_task("", total=8)
+
+        def announce(words: str) -> None:
+            progress.update(task, description=words, advance=1)
+
+        yield announce

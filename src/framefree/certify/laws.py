@@ -1,0 +1,206 @@
+"""Laws that the equations of motion of every machine obey, measured at random states.
+
+All are measured on the tree of joints, loops opened. Rates come from the chain rule on the traced
+graph itself, so that no step size blurs them.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import casadi as ca
+import numpy as np
+
+from framefree.certify.report import Finding
+from framefree.certify.subject import States, Subject, evaluate, relative
+from framefree.geometry import se3
+from framefree.machine import Machine
+from framefree.motion import Equations, forces
+from framefree.motion.treestate import TreeModel
+
+ROUNDING = 1e-10
+"""Bar of identities that only rounding breaks."""
+SKEW = 1e-11
+AGREEMENT = 1e-9
+"""Bar of what passes through the inverse of M."""
+
+
+def laws(subject: Subject) -> Iterator[Finding]:
+    """Give the residuals of kinematics, closed form, Coriolis matrix, power and round trip."""
+    yield kinematics(subject)
+    yield closed_form(subject)
+    yield from coriolis(subject)
+    yield power_balance(subject)
+    yield round_trip(subject)
+
+
+def kinematics(subject: Subject) -> Finding:
+    """d/dt G_b = G_b wed(xi_b) for the poses and twists of all bodies."""
+    eom, states = subject.tree, subject.open_states
+    x, v = _symbols(eom)
+    pose, twist = eom.functions["body_pose"](x), eom.functions["body_velocity"](x, v)
+    moved = []
+    for i in range(twist.shape[0]):
+        G = ca.reshape(pose[i, :].T, 4, 4).T
+        moved.append(ca.vec((G @ se3.wed(twist[i, :].T)).T))
+    rate = ca.jtimes(ca.vec(pose.T), x, eom.machine.rate_matrix(x) @ v)
+    function = ca.Function("kinematics", [x, v], [rate, ca.vertcat(ca.SX(0, 1), *moved)])
+    return Finding.measured(
+        "kinematic_residual",
+        relative(*evaluate(function, states.x, states.v)),
+        ROUNDING,
+        "the poses of the bodies change as their velocities say",
+        "a joint's pose map and its Jacobian contradict each other: correct the joint kind",
+    )
+
+
+def closed_form(subject: Subject) -> Finding:
+    """M and c from the recursions against their sums over the bodies."""
+    eom, states = subject.bare, subject.open_states
+    M, c = sums_over_bodies(eom.machine, states)
+    (mass,), (bias,) = (
+        evaluate(eom.functions["mass"], states.x),
+        evaluate(eom.functions["bias"], states.x, states.v),
+    )
+    return Finding.measured(
+        "closed_form_residual",
+        max(relative(mass, M), relative(bias[..., 0], c)),
+        ROUNDING,
+        "mass matrix and velocity forces by recursion equal their sums over the bodies",
+        "this is an error of framefree: please report it with the file",
+    )
+
+
+def coriolis(subject: Subject) -> Iterator[Finding]:
+    """Both tests of C: a wrong one passes the first alone."""
+    skew, bias = coriolis_residuals(subject, "coriolis")
+    yield Finding.measured(
+        "skew_residual",
+        skew,
+        SKEW,
+        "M_dot - 2C is skew-symmetric, as passivity-based control needs it",
+        "do not use this Coriolis matrix in a Lyapunov function",
+    )
+    yield Finding.measured(
+        "bias_residual",
+        bias,
+        ROUNDING,
+        "C v equals the velocity forces; skew symmetry alone does not show that C is right",
+        "this Coriolis matrix is wrong: controllers that use it compensate the wrong force",
+    )
+
+
+def coriolis_residuals(subject: Subject, quantity: str) -> tuple[float, float]:
+    """Return how far a Coriolis matrix is from M_dot = C + C^T, and from C v = c; relative."""
+    eom, states = subject.bare, subject.open_states
+    x, v = _symbols(eom)
+    mass = eom.functions["mass"](x)
+    rate = ca.jtimes(ca.vec(mass), x, eom.machine.rate_matrix(x) @ v)
+    M_dot = ca.Function("M_dot", [x, v], [mass, ca.reshape(rate, *mass.shape)])
+    M, M_dot = evaluate(M_dot, states.x, states.v)
+    (C,) = evaluate(eom.functions[quantity], states.x, states.v)
+    (bias,) = evaluate(eom.functions["bias"], states.x, states.v)
+    # In units of M times a rate: so that a machine whose C vanishes has a scale, too.
+    scale = _largest(C) + _largest(M) * _largest(states.v)
+    skew = relative(C + C.swapaxes(1, 2), M_dot, scale)
+    forces_of = np.einsum("nij,nj->ni", C, states.v)
+    return skew, relative(forces_of, bias[..., 0], _largest(bias) + 1e-3 * scale)
+
+
+def power_balance(subject: Subject) -> Finding:
+    """d/dt (kinetic + potential) along the motion = power."""
+    eom, states = subject.tree, subject.open_states
+    x, v = _symbols(eom)
+    a, force = ca.SX.sym("a", eom.machine.nv), ca.SX.sym("force", eom.machine.nv)
+    kinetic, potential = eom.functions["energy"](x, v)
+    x_dot = eom.machine.rate_matrix(x) @ v
+    power = eom.functions["power"](x, v, force)
+    parts = [ca.jtimes(kinetic, x, x_dot), ca.jtimes(kinetic, v, a), ca.jtimes(potential, x, x_dot)]
+    function = ca.Function("power", [x, v, a, force], [ca.vertcat(*parts), power])
+    (acceleration,) = evaluate(eom.functions["forward"], states.x, states.v, states.force)
+    rates, power = evaluate(function, states.x, states.v, acceleration[..., 0], states.force)
+    return Finding.measured(
+        "power_residual",
+        relative(rates.sum(axis=1), power[..., 0], _largest(rates) + _largest(power)),
+        AGREEMENT,
+        "energy changes by the power of motors, friction and fluid, and by nothing else",
+        "some force and its potential contradict each other; see the other failures first",
+    )
+
+
+def round_trip(subject: Subject) -> Finding:
+    """inverse(forward(force)) = force."""
+    name, meaning = "round_trip_residual", "`inverse` gives back the force that `forward` was given"
+    eom, states = subject.tree, subject.open_states
+    (a,) = evaluate(eom.functions["forward"], states.x, states.v, states.force)
+    if subject.closed and not np.isfinite(a).all():
+        return Finding.skipped(name, meaning, "only the loops keep the mass matrix from singular")
+    (force,) = evaluate(eom.functions["inverse"], states.x, states.v, a[..., 0])
+    (bias,) = evaluate(eom.functions["bias"], states.x, states.v)
+    return Finding.measured(
+        name,
+        relative(force[..., 0], states.force, _largest(bias) + _largest(states.force)),
+        AGREEMENT,
+        meaning,
+        "the mass matrix is singular or nearly so: see the smallest eigenvalue of M",
+    )
+
+
+class Jacobians(NamedTuple):
+    """Body Jacobians, their rates (n, bodies, 6, nv) and body twists (n, bodies, 6)."""
+
+    value: np.ndarray
+    rate: np.ndarray
+    twist: np.ndarray
+
+
+def jacobians(machine: Machine, states: States) -> Jacobians:
+    """Return the Jacobians of all bodies at all states."""
+    x, v = ca.SX.sym("x", machine.nx), ca.SX.sym("v", machine.nv)
+    state = TreeModel(machine).at(x, v)
+    pairs = [state.jacobian(body.name) for body in machine.bodies]
+    stacks = [ca.densify(ca.vertcat(*(pair[k] for pair in pairs))) for k in (0, 1)]
+    function = ca.Function("jacobians", [x, v], [*stacks, ca.vertcat(*state.twists)])
+    value, rate, twist = evaluate(function, states.x, states.v)
+    shape = (len(states), len(machine.bodies), 6)
+    return Jacobians(
+        value.reshape(*shape, machine.nv), rate.reshape(*shape, machine.nv), twist.reshape(shape)
+    )
+
+
+def sums_over_bodies(machine: Machine, states: States) -> tuple[np.ndarray, np.ndarray]:
+    """Return ``M = sum J^T M_b J`` and ``c = sum J^T (M_b dJ v - ad_xi^T M_b xi)`` of bare bodies.
+
+    In plain NumPy, apart from the kinematics; rotors add to the diagonal of M.
+    """
+    J = jacobians(machine, states)
+    inertias = _inertias(machine)
+    momentum = np.einsum("bij,nbj->nbi", inertias, J.twist)
+    inertial = np.einsum("bij,nbjk,nk->nbi", inertias, J.rate, states.v)
+    wrench = inertial - _adjoint_transposed(J.twist, momentum)
+    armature = np.concatenate([np.zeros(0), *(joint.armature for joint in machine.joints)])
+    M = np.einsum("nbik,bij,nbjl->nkl", J.value, inertias, J.value, optimize=True)
+    return M + np.diag(armature), np.einsum("nbik,nbi->nk", J.value, wrench)
+
+
+def _inertias(machine: Machine) -> np.ndarray:
+    bodies = np.array([body.moments.matrix6 for body in machine.bodies]).reshape(-1, 6, 6)
+    added = forces.added_masses(machine)
+    extra = [np.zeros((6, 6)) if m is None else np.array(ca.DM(m).full()) for m in added]
+    return bodies + np.reshape(extra, (-1, 6, 6))
+
+
+def _adjoint_transposed(twist: np.ndarray, wrench: np.ndarray) -> np.ndarray:
+    """Return ``ad_xi^T w`` for xi = (v, w), w = (f, m): (f x w, f x v + m x w)."""
+    v, w = twist[..., :3], twist[..., 3:]
+    f, m = wrench[..., :3], wrench[..., 3:]
+    return np.concatenate([np.cross(f, w), np.cross(f, v) + np.cross(m, w)], axis=-1)
+
+
+def _symbols(eom: Equations) -> tuple[ca.SX, ca.SX]:
+    return ca.SX.sym("x", eom.machine.nx), ca.SX.sym("v", eom.machine.nv)
+
+
+def _largest(values: np.ndarray) -> np.ndarray:
+    """Return the largest entry of each state (n,)."""
+    flat = np.abs(values.reshape(len(values), -1))
+    return flat.max(axis=1, initial=0.0)

@@ -1,0 +1,214 @@
+"""The same dynamics from Pinocchio and MuJoCo, where they are installed.
+
+Compared is the open tree without springs, friction and fluid, which those engines treat otherwise:
+the mass matrix, the force for random accelerations, and accelerations where M is well conditioned.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from framefree.certify.pinocchio_model import pinocchio_model
+from framefree.certify.report import Finding
+from framefree.certify.subject import States, Subject, evaluate, relative, without_forces
+from framefree.errors import FramefreeError
+from framefree.machine import Machine
+from framefree.machine.formats.markup import parse
+from framefree.machine.formats.mjcf import compiled
+from framefree.machine.formats.mjcf_text import document_of
+from framefree.machine.formats.mjcf_tree import Tree as MujocoTree
+from framefree.machine.formats.options import Options
+from framefree.machine.formats.source import source_of
+from framefree.machine.layouts import Layout, layout
+from framefree.machine.problems import Problems
+from framefree.motion import Equations
+
+BAR = 1e-9
+WELL = 1e8
+"""Condition number of M up to which accelerations are compared."""
+REMEDY = (
+    "find which engine misreads the file: compare masses, axes and inertial frames body by body"
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """The model file (its path or text) that a machine was read from, if any, and how.
+
+    Attributes
+    ----------
+    model : path, str or None
+    reading : dict
+        Options of `framefree.read`.
+    """
+
+    model: Any = None
+    reading: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def data(self) -> bytes:
+        """The text of the file."""
+        return b"" if self.model is None else self._source.data
+
+    @property
+    def format(self) -> str:
+        """The root element of the file: "robot" or "mujoco"; empty where there is no file."""
+        return "" if self.model is None else parse(self.data, "model").tag
+
+    @property
+    def _source(self) -> Any:
+        return source_of(self.model, self.reading.get("packages"))
+
+    def mujoco(self) -> tuple[Any, list[str]]:
+        """Return MuJoCo's model of an MJCF file, made safe, and our names of its joints."""
+        source = self._source
+        chosen = {k: v for k, v in self.reading.items() if k in Options.__dataclass_fields__}
+        without = chosen.get("without", ())
+        chosen["without"] = (without,) if isinstance(without, str) else tuple(without)
+        options = Options(**chosen)
+        document = document_of(source, parse(source.data, source.name), options)
+        model, _ = compiled(document)
+        tree = MujocoTree(model, document, options, Problems())
+        return model, [tree.joint_names.get(i, "") for i in range(model.njnt)]
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Another engine's mass matrix, force and acceleration at one state, in its own layout."""
+
+    layout: Layout
+    mass: Callable[[np.ndarray], np.ndarray]
+    inverse: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+    forward: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+
+
+def pinocchio(subject: Subject, source: Source) -> Finding:
+    """Compare with Pinocchio, which reads a URDF itself; other machines are handed over."""
+    return _compared("Pinocchio", subject, source, _pinocchio_peer)
+
+
+def mujoco(subject: Subject, source: Source) -> Finding:
+    """Compare with MuJoCo, which gets the MJCF file, or the machine written as MJCF."""
+    return _compared("MuJoCo", subject, source, _mujoco_peer)
+
+
+def _compared(
+    engine: str, subject: Subject, source: Source, make: Callable[[Any, Machine, Source], Peer]
+) -> Finding:
+    name = f"{engine.lower()}_residual"
+    meaning = f"{engine} gives the same mass matrix, forces and accelerations"
+    try:
+        module = import_module(engine.lower())
+    except ImportError:
+        return Finding.skipped(name, meaning, f"{engine} is not installed")
+    bare = without_forces(subject.open)
+    machine = replace(bare, gravity=subject.open.gravity, fluid=None)
+    try:
+        peer = make(module, machine, source)
+    except FramefreeError as error:
+        return Finding.skipped(name, meaning, str(error))
+    eom = type(subject.tree)(machine)
+    gaps = compare(eom, peer, subject.open_states)
+    worst = max(gaps, key=lambda quantity: gaps[quantity])
+    return Finding.measured(
+        name, gaps[worst], BAR, meaning, REMEDY, note=f"largest in {worst}; without passive forces"
+    )
+
+
+def compare(eom: Equations, peer: Peer, states: States) -> dict[str, float]:
+    """Return the relative differences of mass matrix, force and acceleration."""
+    x, v, a, force = states.x, states.v, states.a, states.force
+    to = peer.layout
+    q, w = to.x_to(x), to.v_to(x, v)
+    (M,) = evaluate(eom.functions["mass"], x)
+    theirs = np.array([peer.mass(row) for row in q])
+    # Column j of the map from our velocities to theirs, at every state.
+    T = np.stack([to.v_to(x, np.tile(unit, (len(x), 1))) for unit in np.eye(v.shape[1])], axis=2)
+    accelerations = to.a_to(x, v, a)
+    torques = np.array([peer.inverse(*row) for row in zip(q, w, accelerations, strict=True)])
+    (inverse,) = evaluate(eom.functions["inverse"], x, v, a)
+    gaps = {
+        "mass matrix": relative(M, np.swapaxes(T, 1, 2) @ theirs @ T),
+        "forces": relative(inverse[..., 0], to.v_from(x, torques)),
+    }
+    well = np.linalg.cond(M) < WELL
+    if well.any():
+        pushes = to.v_to(x, force)
+        found = np.array([peer.forward(*row) for row in zip(q, w, pushes, strict=True)])
+        (forward,) = evaluate(eom.functions["forward"], x, v, force)
+        gaps["accelerations"] = relative(forward[well, :, 0], to.a_from(x, v, found)[well])
+    return gaps
+
+
+def _pinocchio_peer(pin: Any, machine: Machine, source: Source) -> Peer:
+    if source.format == "robot":
+        root = [pin.JointModelFreeFlyer()] if source.reading.get("base") == "free" else []
+        try:
+            model = pin.buildModelFromXML(source.data.decode(), *root)
+        except (ValueError, RuntimeError) as error:
+            raise FramefreeError(f"Pinocchio does not read the file: {error}") from None
+        order = ["base" if name == "root_joint" else name for name in model.names[1:]]
+        model.gravity.linear = np.array(machine.gravity)
+    else:
+        model = pinocchio_model(pin, machine)
+        order = list(model.names[1:])
+    to = layout(machine, "pinocchio", order)
+    armature = np.concatenate([np.zeros(0), *(joint.armature for joint in machine.joints)])
+    model.armature[:] = to.v_to(machine.neutral(), armature)
+    data = model.createData()
+
+    def mass(q: np.ndarray) -> np.ndarray:
+        upper = np.triu(pin.crba(model, data, q))
+        return upper + np.triu(upper, 1).T
+
+    return Peer(
+        to,
+        mass,
+        lambda q, v, a: pin.rnea(model, data, q, v, a).copy(),
+        lambda q, v, force: pin.aba(model, data, q, v, force).copy(),
+    )
+
+
+def _mujoco_peer(mj: Any, machine: Machine, source: Source) -> Peer:
+    model, names = source.mujoco() if source.format == "mujoco" else _written(mj, machine)
+    to = layout(machine, "mujoco", names)
+    model.opt.disableflags |= int(mj.mjtDisableBit.mjDSBL_CONSTRAINT)
+    data = mj.MjData(model)
+
+    def at(q: np.ndarray, v: np.ndarray | None = None) -> None:
+        data.qpos[:], data.qvel[:] = q, 0 if v is None else v
+        mj.mj_forward(model, data)
+
+    def mass(q: np.ndarray) -> np.ndarray:
+        at(q)
+        columns = np.zeros((model.nv, model.nv))
+        for unit, column in zip(np.eye(model.nv), columns, strict=True):
+            mj.mj_mulM(model, data, column, unit)
+        return columns.T
+
+    def inverse(q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+        M = mass(q)
+        at(q, v)
+        return M @ a + data.qfrc_bias
+
+    def forward(q: np.ndarray, v: np.ndarray, force: np.ndarray) -> np.ndarray:
+        at(q, v)
+        found = np.zeros((1, model.nv))
+        mj.mj_solveM(model, data, found, (force - data.qfrc_bias)[None])
+        return found[0]
+
+    return Peer(to, mass, inverse, forward)
+
+
+def _written(mj: Any, machine: Machine) -> tuple[Any, list[str]]:
+    write = getattr(machine, "to_mjcf", None)
+    if write is None:
+        raise FramefreeError("this version of framefree does not write MJCF")
+    try:
+        model = mj.MjModel.from_xml_string(write())
+    except (ValueError, RuntimeError) as error:
+        raise FramefreeError(f"MuJoCo does not read the machine: {error}") from None
+    return model, [model.joint(i).name for i in range(model.njnt)]
