@@ -1,5 +1,7 @@
 """Calling a kernel: one state or many, the same numbers as CasADi's own evaluation."""
 
+import pickle
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -268,3 +270,16 @@ def test_shows_itself(kernel):
     assert repr(kernel) == "<kernel pendulum: (x[3], v[3], p[2, 3]) -> (a[3], b[3, 3])>"
     assert [port.name for port in kernel.inputs] == ["x", "v", "p"]
     assert [port.shape for port in kernel.outputs] == [(3,), (3, 3)]
+
+
+def test_pickles(kernel):
+    again = pickle.loads(pickle.dumps(kernel))
+    arguments = good()
+    assert repr(again) == repr(kernel)
+    np.testing.assert_array_equal(again(*arguments)[0], kernel(*arguments)[0])
+
+
+def test_any_number_of_empty_rows():
+    x = ca.SX.sym("x", 0, 3)
+    kernel = compile(ca.Function("f", [x], [x]))
+    assert kernel(np.empty((2**40, 0, 3))).shape == (2**40, 0, 3)

@@ -13,6 +13,7 @@ from framefree.kernel.target import Target
 # What compiled code calls, in the order in which the addresses stand in its table.
 INTERPRETER = (
     "PyArray_Type",
+    "PyFloat_Type",
     "float64",
     "PyArray_New",
     "PyObject_Vectorcall",

@@ -63,21 +63,50 @@ def _check_arguments(code: Code, inputs: tuple[Port, ...], records: str, header:
     """Check all arguments, fill their records, and return the batch size, -1 for a single state."""
     _require(code, code.put("icmp eq ptr %keywords, null"))
     _require(code, code.put(f"icmp eq i64 %count, {len(inputs)}"))
-    array_type, float64 = code.external("PyArray_Type"), code.external("float64")
     batch = "-1"
     for index, port in enumerate(inputs):
         argument = code.load("ptr", code.offset("%arguments", index, 8))
-        kind = code.load("ptr", code.offset(argument, header - 8))
-        _require(code, code.put(f"icmp eq ptr {kind}, {array_type}"))
-        descr = code.load("ptr", code.offset(argument, header + DESCR))
-        _require(code, code.put(f"icmp eq ptr {descr}, {float64}"))
-        flags = code.load("i32", code.offset(argument, header + FLAGS), 4)
-        flags = code.put(f"and i32 {flags}, {CONTIGUOUS_ALIGNED}")
-        _require(code, code.put(f"icmp eq i32 {flags}, {CONTIGUOUS_ALIGNED}"))
-        data = code.load("ptr", code.offset(argument, header + DATA))
-        batch, step = _check_shape(code, port, argument, batch, header)
+        check = _check_number if port.shape in ((), (1,)) else _check_array
+        data, step, batch = check(code, port, argument, batch, header)
         _record(code, records, index, data, step)
     return batch
+
+
+def _check_number(
+    code: Code, port: Port, argument: str, batch: str, header: int
+) -> tuple[str, str, str]:
+    """Take a Python float, or an array."""
+    kind = code.load("ptr", code.offset(argument, header - 8))
+    is_float = code.put(f"icmp eq ptr {kind}, {code.external('PyFloat_Type')}")
+    content, before = code.offset(argument, header), code.block
+    array, checked = code.fresh("array"), code.fresh("checked")
+    code.do(f"br i1 {is_float}, label %{checked}, label %{array}")
+    code.label(array)
+    data, step, new_batch = _check_array(code, port, argument, batch, header)
+    after = code.block
+    code.jump(checked)
+    code.label(checked)
+    return (
+        code.put(f"phi ptr [ {content}, %{before} ], [ {data}, %{after} ]"),
+        code.put(f"phi i64 [ 0, %{before} ], [ {step}, %{after} ]"),
+        code.put(f"phi i64 [ {batch}, %{before} ], [ {new_batch}, %{after} ]"),
+    )
+
+
+def _check_array(
+    code: Code, port: Port, argument: str, batch: str, header: int
+) -> tuple[str, str, str]:
+    """Take an array; return its data, doubles from row to row, and the batch size so far."""
+    kind = code.load("ptr", code.offset(argument, header - 8))
+    _require(code, code.put(f"icmp eq ptr {kind}, {code.external('PyArray_Type')}"))
+    descr = code.load("ptr", code.offset(argument, header + DESCR))
+    _require(code, code.put(f"icmp eq ptr {descr}, {code.external('float64')}"))
+    flags = code.load("i32", code.offset(argument, header + FLAGS), 4)
+    flags = code.put(f"and i32 {flags}, {CONTIGUOUS_ALIGNED}")
+    _require(code, code.put(f"icmp eq i32 {flags}, {CONTIGUOUS_ALIGNED}"))
+    data = code.load("ptr", code.offset(argument, header + DATA))
+    batch, step = _check_shape(code, port, argument, batch, header)
+    return data, step, batch
 
 
 def _check_shape(code: Code, port: Port, argument: str, batch: str, header: int) -> tuple[str, str]:

@@ -50,6 +50,8 @@ def available() -> bool:
         return False
     if ctypes.sizeof(ctypes.c_void_p) != 8 or HEADER != 16:
         return False
+    if ctypes.c_double.from_address(id(value := 2.5) + HEADER).value != value:
+        return False
     return all(_layout_holds(np.zeros(shape)) for shape in ((3,), (2, 5), (4, 1, 3), ()))
 
 

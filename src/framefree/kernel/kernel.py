@@ -86,6 +86,11 @@ class Kernel:
         options = Options(steps, every, dt, t0, dict(sequences or {}), threads, progress)
         return roll(self._caller, arguments, named, options)
 
+    def __reduce__(self):
+        """Pickle as what it was compiled from."""
+        shapes = {port.name: port.shape for port in (*self.inputs, *self.outputs)}
+        return _restore, (self.function.serialize(), shapes)
+
     @property
     def graph(self) -> Graph:
         """The expression graph, as read from CasADi."""
@@ -120,6 +125,10 @@ def compile(
     binary, layout = build(function, inputs, outputs, target, cache)
     caller = Caller(function.name(), inputs, outputs, load_object(binary, target), layout)
     return _make(function, inputs, outputs, caller)
+
+
+def _restore(serial: str, shapes: dict[str, tuple[int, ...]]) -> Kernel:
+    return compile(ca.Function.deserialize(serial), shapes=shapes)
 
 
 def _make(function, inputs, outputs, caller: Caller) -> Kernel:

@@ -15,7 +15,7 @@ from framefree.kernel.program import Program
 from framefree.kernel.target import Target
 from framefree.kernel.timeloop import PLAN, define_rollout
 
-OPTIMISATION = 2  # of the code generator; 1 to 3 are alike in speed, no other pass runs
+OPTIMISATION = 1  # of the code generator; 2 and 3 give the same speed, no other pass runs
 
 
 class PortRecord(ctypes.Structure):
