@@ -1,0 +1,1 @@
+"""Running machines in time: integrators, plants, runs and their records."""

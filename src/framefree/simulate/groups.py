@@ -1,0 +1,90 @@
+"""The groups that configurations live on, as the integrators need them."""
+
+from typing import Any, Protocol
+
+import casadi as ca
+
+from framefree.geometry import se3
+from framefree.machine import Free, Machine
+from framefree.machine.joint import Joint
+from framefree.machine.joints import JointKind
+
+Matrix = Any
+"""A casadi SX or DM matrix."""
+
+
+class Group(Protocol):
+    """Configurations x that are moved by vectors of velocity size."""
+
+    def integrate(self, x: Matrix, dv: Matrix) -> Matrix:
+        """Move x by dv: x times the group's exponential of dv."""
+        ...
+
+    def bracket(self, a: Matrix, b: Matrix) -> Matrix:
+        """Lie bracket [a, b] of two velocities: ad_a b."""
+        ...
+
+    def normalise(self, x: Matrix) -> Matrix:
+        """Bring x back onto the group after rounding."""
+        ...
+
+
+class JointGroup:
+    """The product of the groups of a machine's joints."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+
+    def integrate(self, x: Matrix, dv: Matrix) -> Matrix:
+        """Move every joint by its part of dv."""
+        return self.machine.integrate(x, dv)
+
+    def normalise(self, x: Matrix) -> Matrix:
+        """Bring quaternions and (cos, sin) pairs to unit length."""
+        return self.machine.normalise(x)
+
+    def bracket(self, a: Matrix, b: Matrix) -> Matrix:
+        """Bracket joint by joint; zero for joints whose coordinates are plain numbers."""
+        parts = [self._of_joint(joint, a, b) for joint in self.machine.joints]
+        return ca.vertcat(ca.SX(0, 1), *parts)
+
+    def _of_joint(self, joint: Joint, a: Matrix, b: Matrix) -> Matrix:
+        span = self.machine.v_slice[joint.name]
+        return kind_bracket(joint.kind, a[span], b[span])
+
+
+def kind_bracket(kind: JointKind, a: Matrix, b: Matrix) -> Matrix:
+    """Bracket on one joint's group: S [a, b] = ad_{S a} S b, with S its constant subspace."""
+    if kind.vector or kind.nv < 2 or not kind.constant_jacobian:
+        return ca.SX(kind.nv, 1)
+    S = ca.DM(kind.jacobian(kind.neutral))
+    return ca.solve(S.T @ S, S.T) @ (se3.little_adjoint(S @ a) @ (S @ b))
+
+
+class BodyGroup:
+    """N bodies that move freely, each with position and quaternion: the maximal formulation."""
+
+    def __init__(self, bodies: int) -> None:
+        self.bodies = bodies
+        self._kind = Free()
+
+    def integrate(self, x: Matrix, dv: Matrix) -> Matrix:
+        """Move every body by its part of dv."""
+        return self._each(lambda i: self._kind.integrate(_part(x, i, 7), _part(dv, i, 6)))
+
+    def normalise(self, x: Matrix) -> Matrix:
+        """Bring every quaternion to unit length."""
+        return self._each(lambda i: self._kind.normalise(_part(x, i, 7)))
+
+    def bracket(self, a: Matrix, b: Matrix) -> Matrix:
+        """Bracket of body twists."""
+        return self._each(
+            lambda i: se3.little_adjoint(_part(a, i, 6)) @ _part(b, i, 6),
+        )
+
+    def _each(self, part: Any) -> Matrix:
+        return ca.vertcat(ca.SX(0, 1), *(part(i) for i in range(self.bodies)))
+
+
+def _part(values: Matrix, i: int, size: int) -> Matrix:
+    return values[size * i : size * (i + 1)]

@@ -1,0 +1,32 @@
+"""What an integrator is: one step of dx/dt = x v (on a group), dv/dt = a(t, x, v).
+
+To add one, subclass `Integrator` and give
+
+1. ``order``: the power of dt with which the error at a fixed time falls;
+2. ``step(dynamics, group, t, x, v, dt)``: the state after dt, as casadi expressions, built from
+   ``dynamics(t, x, v)`` and the group's `integrate` and `bracket`.
+
+A step must not leave the group: positions of quaternions are reached by `group.integrate` alone.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+from framefree.simulate.groups import Group
+
+Matrix = Any
+Dynamics = Callable[[Matrix, Matrix, Matrix], Matrix]
+"""Acceleration a(t, x, v)."""
+
+
+class Integrator(ABC):
+    """Base of all integrators with a fixed step; see the contract at the top of this file."""
+
+    order: int
+
+    @abstractmethod
+    def step(
+        self, dynamics: Dynamics, group: Group, t: Matrix, x: Matrix, v: Matrix, dt: Matrix
+    ) -> tuple[Matrix, Matrix]:
+        """Return x and v after a step of dt."""

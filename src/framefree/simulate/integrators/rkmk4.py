@@ -1,0 +1,36 @@
+"""Runge-Kutta-Munthe-Kaas of fourth order."""
+
+from typing import Any
+
+from framefree.simulate.groups import Group
+from framefree.simulate.integrators.base import Dynamics, Integrator
+
+
+class RungeKuttaMuntheKaas4(Integrator):
+    """Classical Runge-Kutta on (theta, v) with x = x0 exp(theta) [MuntheKaas1999].
+
+        d(theta)/dt = v + 1/2 [theta, v] + 1/12 [theta, [theta, v]]
+
+    The series of the inverse differential of the exponential may stop there at fourth order.
+    """
+
+    order = 4
+
+    def step(self, dynamics: Dynamics, group: Group, t: Any, x: Any, v: Any, dt: Any) -> Any:
+        """Return x and v after a step of dt."""
+
+        def rates(time: Any, theta: Any, speed: Any) -> tuple[Any, Any]:
+            first = group.bracket(theta, speed)
+            second = group.bracket(theta, first)
+            turning = speed + first / 2 + second / 12
+            return turning, dynamics(time, group.integrate(x, theta), speed)
+
+        p1, a1 = v, dynamics(t, x, v)
+        p2, a2 = rates(t + dt / 2, dt / 2 * p1, v + dt / 2 * a1)
+        p3, a3 = rates(t + dt / 2, dt / 2 * p2, v + dt / 2 * a2)
+        p4, a4 = rates(t + dt, dt * p3, v + dt * a3)
+        theta = dt / 6 * (p1 + 2 * (p2 + p3) + p4)
+        return (
+            group.normalise(group.integrate(x, theta)),
+            v + dt / 6 * (a1 + 2 * (a2 + a3) + a4),
+        )
