@@ -3,6 +3,7 @@
 import functools
 import hashlib
 import json
+import os
 import sys
 import sysconfig
 from pathlib import Path
@@ -26,11 +27,15 @@ def build(
     inputs: tuple[Port, ...],
     outputs: tuple[Port, ...],
     target: Target,
-    use_cache: bool,
+    keep: bool | str | os.PathLike,
 ) -> tuple[bytes, Layout]:
-    """Return the object file of a function, from the cache if it is there."""
-    key = _key(function, inputs, outputs, target) if use_cache and cache.enabled() else None
-    if key is not None and (stored := cache.load(key)) is not None:
+    """Return the object file of a function, from the cache if it is there.
+
+    `keep` says whether to use the cache, or names a folder for it.
+    """
+    key = _key(function, inputs, outputs, target) if keep and cache.enabled() else None
+    place = cache.place(None if isinstance(keep, bool) else keep)
+    if key is not None and (stored := cache.load(key, place)) is not None:
         length = int.from_bytes(stored[:4], "little")
         return stored[4 + length :], Layout(**json.loads(stored[4 : 4 + length]))
     program = lay_out(optimise(read(function, inputs, outputs), fma=target.fma))
@@ -38,7 +43,7 @@ def build(
     layout = Layout(rows=target.lanes * GROUPS, weight=program.weight)
     if key is not None:
         facts = json.dumps(vars(layout)).encode()
-        cache.store(key, len(facts).to_bytes(4, "little") + facts + binary)
+        cache.store(key, len(facts).to_bytes(4, "little") + facts + binary, place)
     return binary, layout
 
 

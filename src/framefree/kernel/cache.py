@@ -35,8 +35,10 @@ def enabled() -> bool:
     return os.environ.get("FRAMEFREE_CACHE", "on").lower() not in ("off", "0", "no", "false")
 
 
-def place() -> Path:
+def place(chosen: str | os.PathLike | None = None) -> Path:
     """Return the folder of the cache; it need not exist."""
+    if chosen is not None:
+        return Path(chosen) / FOLDER
     if chosen := os.environ.get("FRAMEFREE_CACHE_DIR"):
         return Path(chosen) / FOLDER
     if sys.platform == "win32":
@@ -48,10 +50,10 @@ def place() -> Path:
     return Path(base) / "framefree" / FOLDER
 
 
-def load(key: bytes) -> bytes | None:
+def load(key: bytes, path: Path | None = None) -> bytes | None:
     """Return what was stored under a key, or None."""
     try:
-        with _folder(create=False) as folder:
+        with _folder(path or place(), create=False) as folder:
             descriptor = _open(folder, _name(key), os.O_RDONLY)
             with open(descriptor, "rb") as file:
                 status = os.fstat(descriptor)
@@ -65,10 +67,10 @@ def load(key: bytes) -> bytes | None:
         return None
 
 
-def store(key: bytes, content: bytes) -> None:
+def store(key: bytes, content: bytes, path: Path | None = None) -> None:
     """Keep something under a key; failing to is no error."""
     try:
-        with _folder(create=True) as folder:
+        with _folder(path or place(), create=True) as folder:
             temporary = f"{secrets.token_hex(8)}.part"
             descriptor = _open(folder, temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
             try:
@@ -106,9 +108,8 @@ class _Unsafe(OSError):
 
 
 @contextmanager
-def _folder(*, create: bool) -> Iterator[int | Path]:
+def _folder(path: Path, *, create: bool) -> Iterator[int | Path]:
     """Open the folder and check, on what was opened, that it is private."""
-    path = place()
     if create:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.mkdir(mode=0o700, exist_ok=True)

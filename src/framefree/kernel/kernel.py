@@ -1,6 +1,7 @@
 """`compile`: a CasADi function as native code that takes and returns NumPy arrays."""
 
 import math
+import os
 from collections.abc import Callable, Mapping
 
 import casadi as ca
@@ -101,7 +102,7 @@ def compile(
     function: ca.Function,
     *,
     shapes: Mapping[str, tuple[int, ...]] | None = None,
-    cache: bool = True,
+    cache: bool | str | os.PathLike = True,
     lanes: int | None = None,
 ) -> Kernel:
     """Compile a CasADi function to native code.
@@ -113,8 +114,9 @@ def compile(
     shapes : mapping of str to tuple of int, optional
         NumPy shapes for inputs and outputs by name. By default n x 1 is ``(n,)`` and r x c is
         ``(r, c)``.
-    cache : bool
-        Whether to keep the compiled code on disk for the next start (see `framefree.kernel.cache`).
+    cache : bool or path
+        Whether to keep the compiled code on disk for the next start (see `framefree.kernel.cache`),
+        or the folder where.
     lanes : int, optional
         Vector width, by default the widest of this processor. Results do not depend on it.
     """

@@ -89,13 +89,19 @@ def compile_object(text: str, target: Target) -> bytes:
     return _machine(target).emit_object(module)
 
 
-def load_object(binary: bytes, target: Target) -> Native:
-    """Make an object file callable."""
+def load_engine(binary: bytes, target: Target) -> llvm.ExecutionEngine:
+    """Load an object file into this process."""
     _initialise()
     # One memory block for code and constants: they address each other by short offsets.
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _new_machine(target), use_lmm=True)
     engine.add_object_file(llvm.ObjectFileRef.from_data(binary))
     engine.finalize_object()
+    return engine
+
+
+def load_object(binary: bytes, target: Target) -> Native:
+    """Make an object file callable."""
+    engine = load_engine(binary, target)
     table = addresses()
     place = ctypes.CFUNCTYPE(ctypes.c_void_p)(engine.get_function_address("table_address"))()
     ctypes.memmove(place, table, ctypes.sizeof(table))
