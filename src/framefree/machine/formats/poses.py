@@ -34,15 +34,16 @@ def pose_of_rpy(xyz: Any, rpy: Any) -> np.ndarray:
 
 
 def rpy_of_rotation(R: np.ndarray) -> np.ndarray:
-    """Return the turns (3), rad, about fixed x, y, z axes: R = Rz(y) Ry(p) Rx(r), |p| <= pi/2.
+    """Return the turns (3), rad, about fixed x, y, z axes with R = Rz(y) Ry(p) Rx(r), |p| <= pi/2.
 
-    At p = +-pi/2 roll and yaw turn about one axis: yaw is then taken as zero.
+    Roll and pitch are read from Rz(-y) R, so that they make up for the yaw that was found. Near
+    p = +-pi/2, where roll and yaw turn about one axis, R is then still met to all digits.
     """
-    cosine = float(np.hypot(R[0, 0], R[1, 0]))
-    pitch = np.arctan2(-R[2, 0], cosine)
-    if cosine > 1e-9:
-        return np.array([np.arctan2(R[2, 1], R[2, 2]), pitch, np.arctan2(R[1, 0], R[0, 0])])
-    return np.array([np.arctan2(-R[1, 2], R[1, 1]), pitch, 0.0])
+    yaw = np.arctan2(R[1, 0], R[0, 0])
+    c, s = np.cos(yaw), np.sin(yaw)
+    pitch = np.arctan2(-R[2, 0], c * R[0, 0] + s * R[1, 0])
+    roll = np.arctan2(s * R[0, 2] - c * R[1, 2], c * R[1, 1] - s * R[0, 1])
+    return np.array([roll, pitch, yaw])
 
 
 def pose_of_quaternion(position: Any, wxyz: Any) -> np.ndarray:

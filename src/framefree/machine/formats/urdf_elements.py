@@ -16,6 +16,9 @@ from framefree.machine.formats.urdf_shapes import ShapeReader
 from framefree.machine.problems import MachineError, Problems
 from framefree.machine.shape import Shape
 
+UNLIMITED = 1e16
+"""Limits from this size on are none, as in SDF: the format has no word for infinity."""
+
 JOINT_TYPES = ("fixed", "revolute", "continuous", "prismatic", "floating", "planar")
 _KNOWN = {
     "robot": {"link", "joint", "material"},
@@ -247,7 +250,10 @@ def _limits(joint: Place, kind: str) -> dict[str, float | None]:
         names += ["lower", "upper"]
     for name in names:
         default = infinite if name in ("velocity", "effort") else 0.0
-        found[name] = inside.number(name, default)
+        number = inside.number(name, default)
+        if number is not None and abs(number) >= UNLIMITED:
+            number = infinite if number > 0 else -infinite
+        found[name] = number
     return found
 
 

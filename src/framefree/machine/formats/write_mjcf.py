@@ -1,0 +1,253 @@
+"""Writing MJCF.
+
+Our joint between two bodies, G_parent_child = P K(x) C^-1, is written as MuJoCo's, which sits in
+the child body: P C^-1 is the body's pose and the joint has the position and axis of C K C^-1. A
+massless body between two joints becomes a body with several joints. Joints of several motions are
+written as slides and hinges one after the other; angles replace (cos, sin) pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from framefree.machine.body import WORLD, Body
+from framefree.machine.formats.markup import Element
+from framefree.machine.formats.poses import inverse, quaternion_of_rotation
+from framefree.machine.formats.write_mjcf_forces import actuators, equalities, keyframes
+from framefree.machine.formats.write_mjcf_joints import JointWriter, is_plain_free
+from framefree.machine.formats.writing import (
+    WriteError,
+    check_numeric,
+    document,
+    fixed_pose,
+    is_fixed,
+    node,
+)
+from framefree.machine.joint import Joint
+from framefree.machine.joints import Free, Spherical
+from framefree.machine.machine import Machine
+from framefree.machine.problems import Problems
+
+SMALLEST = 1e-14
+"""MuJoCo refuses moving bodies with less mass (kg) or inertia (kg m^2) than 1e-15."""
+
+
+def to_mjcf(machine: Machine, *, without: str | Iterable[str] = (), meshes: bool = False) -> str:
+    """Return a machine as MJCF text.
+
+    Parameters
+    ----------
+    machine : Machine
+    without : "actuator", "equality", "spring", "damper", "fluid", or several
+        What to leave out although it changes the motion.
+    meshes : bool
+        Write meshes too, by their path. A text that names files can be read only from a file in
+        their folder, and MuJoCo reads STL, OBJ and MSH only.
+
+    Raises
+    ------
+    WriteError
+        Naming everything that the format cannot say.
+    """
+    problems = Problems()
+    check_numeric(machine, problems)
+    writer = _Writer(machine, {without} if isinstance(without, str) else set(without), problems)
+    root = writer.model(meshes)
+    problems.raise_if_any(WriteError)
+    return document(root, writer.remarks)
+
+
+class _Writer:
+    def __init__(self, machine: Machine, without: set[str], problems: Problems) -> None:
+        self.machine = machine
+        self.without = without
+        self.problems = problems
+        self.remarks: list[str] = []
+        self.nodes: dict[str, Element] = {WORLD: node("worldbody")}
+        self.joints = JointWriter(problems, self.remarks)
+        self.merged = self._massless()
+
+    def model(self, meshes: bool) -> Element:
+        machine = self.machine
+        self._refuse()
+        for body, joint in zip(machine.bodies, machine.joints, strict=True):
+            if body.name not in self.merged:
+                self._body(body, joint)
+        for frame in machine.frames:
+            self._site(frame.name, frame.body, np.asarray(frame.pose))
+        assets = self._shapes(meshes)
+        equal, driven = node("equality"), node("actuator")
+        if "equality" not in self.without:
+            equal = equalities(machine, self._site, self.problems)
+        if "actuator" not in self.without:
+            driven = actuators(machine, self._site, self.problems)
+        keys = keyframes(machine, "actuator" in self.without, self.problems)
+        # Without this MuJoCo would add the mass of what is only drawn.
+        compiler = node("compiler", angle="radian", inertiafromgeom="false", autolimits="false")
+        option = node("option", gravity=machine.gravity)
+        sections = [compiler, option, assets, self.nodes[WORLD], equal, driven, keys]
+        optional = {"asset", "equality", "actuator", "keyframe"}
+        kept = [part for part in sections if part.children or part.tag not in optional]
+        if any(np.isfinite(joint.velocity_limit).any() for joint in machine.joints):
+            self.remarks.append("MJCF has no velocity limits of joints: they are left out")
+        return node("mujoco", *kept, model=machine.name or None)
+
+    # ------------------------------------------------------------------ bodies
+
+    def _massless(self) -> set[str]:
+        """Return bodies without mass that only join two joints, to be written as one body."""
+        machine, found = self.machine, set()
+        used = {frame.body for frame in machine.frames}
+        for i, (body, joint) in enumerate(zip(machine.bodies, machine.joints, strict=True)):
+            if body.inertia is not None or is_fixed(joint):
+                continue
+            below = machine.children[i]
+            single = len(below) == 1 and not is_fixed(machine.joints[below[0]])
+            if single and body.name not in used and not isinstance(joint.kind, Spherical | Free):
+                found.add(body.name)
+            elif not self._carries_fixed_mass(i):
+                self.problems.add(
+                    f"body `{body.name}` has no mass: MuJoCo moves none, except between two joints "
+                    "and without frames on it"
+                )
+        return found
+
+    def _carries_fixed_mass(self, i: int) -> bool:
+        """Whether a body without mass carries some on bodies that are fixed to it."""
+        for child in self.machine.children[i]:
+            if is_fixed(self.machine.joints[child]) and (
+                self.machine.bodies[child].inertia is not None or self._carries_fixed_mass(child)
+            ):
+                return True
+        return False
+
+    def _body(self, body: Body, joint: Joint) -> None:
+        """Write a body with its joint, and the joints of massless bodies above it."""
+        if is_fixed(joint):
+            self._add(body, joint.parent, fixed_pose(joint), [])
+            return
+        chain = [joint]
+        while chain[0].parent in self.merged:
+            above = self.machine.body_index[chain[0].parent]
+            chain.insert(0, self.machine.joints[above])
+        C = np.asarray(joint.child_pose)
+        if is_plain_free(joint):
+            damping = float(joint.damping[0]) or None
+            free = node("joint", name=joint.name, type="free", damping=damping)
+            self._add(body, WORLD, np.eye(4), [free])
+            return
+        # poses of the joint frames in the last body when all joints are neutral
+        at, frames = np.eye(4), []
+        for one in reversed(chain):
+            frames.insert(0, at @ np.asarray(one.child_pose))
+            at = frames[0] @ inverse(np.asarray(one.parent_pose))
+        along = np.array_equal(C[:3, :3], np.eye(3))
+        if isinstance(joint.kind, Spherical | Free) and not along:
+            frames = [inverse(C) @ F for F in frames]
+            self._add_turned(body, chain[0].parent, inverse(at), chain, frames)
+        else:
+            self._add(body, chain[0].parent, inverse(at), self._motions(chain, frames))
+
+    def _add_turned(
+        self,
+        body: Body,
+        parent: str,
+        pose: np.ndarray,
+        chain: list[Joint],
+        frames: list[np.ndarray],
+    ) -> None:
+        """Write a ball whose axes are not the body's on a body of its own, with the body fixed."""
+        C = np.asarray(chain[-1].child_pose)
+        name = f"{body.name}_{chain[-1].name}"
+        moved = None if body.inertia is None else body.moments.moved(inverse(C))
+        carrier = Body(name, moved, strict=False)
+        self._add(carrier, parent, pose @ C, self._motions(chain, frames))
+        self._add(Body(body.name, None), name, inverse(C), [])
+
+    def _motions(self, chain: list[Joint], frames: list[np.ndarray]) -> list[Element]:
+        pairs = zip(chain, frames, strict=True)
+        return [motion for joint, frame in pairs for motion in self.joints.write(joint, frame)]
+
+    def _add(self, body: Body, parent: str, pose: np.ndarray, joints: list[Element]) -> None:
+        element = node("body", name=body.name, **_placed(pose))
+        element.children += [*joints, *self._inertial(body)]
+        self.nodes[body.name] = element
+        self.nodes[parent].children.append(element)
+
+    def _inertial(self, body: Body) -> list[Element]:
+        if body.inertia is None:
+            return []
+        m = body.moments
+        sizes, axes = np.linalg.eigh(m.moment_at_center)
+        if sizes[0] < SMALLEST or m.total < SMALLEST or body.problems:
+            self.problems.add(
+                f"body `{body.name}`: MuJoCo needs principal moments of inertia that are positive "
+                f"and keep the triangle inequality, got {sizes.tolist()} kg m^2"
+            )
+            return []
+        axes = axes * np.linalg.det(axes)
+        quat = quaternion_of_rotation(axes)
+        return [node("inertial", pos=m.center, quat=quat, mass=m.total, diaginertia=sizes)]
+
+    # ------------------------------------------------------------------ the rest
+
+    def _site(self, name: str, body: str, pose: np.ndarray) -> str:
+        """Write a site and return its name."""
+        if body in self.nodes:
+            self.nodes[body].children.append(node("site", name=name, **_placed(pose)))
+        return name
+
+    def _shapes(self, meshes: bool) -> Element:
+        assets, left_out = node("asset"), 0
+        for shape in self.machine.geometry:
+            frame = self.machine.frame(shape.frame)
+            pose = np.asarray(frame.pose) @ np.asarray(shape.pose)
+            sizes = _GEOMS.get(shape.kind)
+            group = 1 if shape.role == "visual" else 3
+            common = {"contype": 0, "conaffinity": 0, "group": group, "rgba": shape.color}
+            if sizes is not None and frame.body in self.nodes:
+                geom = node(
+                    "geom", type=shape.kind, size=sizes(shape.size), **_placed(pose), **common
+                )
+            elif shape.kind == "mesh" and meshes and frame.body in self.nodes:
+                name = f"mesh{len(assets.children)}"
+                assets.children.append(node("mesh", name=name, file=shape.file, scale=shape.size))
+                geom = node("geom", type="mesh", mesh=name, **_placed(pose), **common)
+            else:
+                left_out += 1
+                continue
+            self.nodes[frame.body].children.append(geom)
+        if left_out:
+            self.remarks.append(f"{left_out} shapes are left out (meshes are written if asked for)")
+        return assets
+
+    def _refuse(self) -> None:
+        machine = self.machine
+        for group, word in (("springs", "spring"), ("dampers", "damper")):
+            for part in getattr(machine, group):
+                self._refuse_one(word, f"{word} `{part.name}`: MJCF has none between bodies")
+        if machine.fluid is not None:
+            self._refuse_one("fluid", "the fluid: MuJoCo's fluid forces are others")
+
+    def _refuse_one(self, word: str, message: str) -> None:
+        if word in self.without:
+            self.remarks.append(f"{message} (left out on request)")
+        else:
+            self.problems.add(f'{message}; `without="{word}"` leaves it out')
+
+
+_GEOMS = {
+    "box": lambda s: s / 2,
+    "sphere": lambda s: s,
+    "cylinder": lambda s: [s[0], s[1] / 2],
+    "capsule": lambda s: [s[0], s[1] / 2],
+    "ellipsoid": lambda s: s,
+    "plane": lambda s: [s[0] / 2, s[1] / 2, 0.1],
+}
+
+
+def _placed(pose: np.ndarray) -> dict[str, Any]:
+    return {"pos": pose[:3, 3], "quat": quaternion_of_rotation(pose[:3, :3])}

@@ -1,0 +1,161 @@
+"""Writing MJCF: our joints as MuJoCo's slides, hinges and balls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from framefree.machine.body import WORLD
+from framefree.machine.formats.markup import Element
+from framefree.machine.formats.writing import check_friction, is_identity, node
+from framefree.machine.joint import Joint
+from framefree.machine.joints import (
+    Continuous,
+    Cylindrical,
+    Free,
+    Planar,
+    Prismatic,
+    Revolute,
+    Spherical,
+    Universal,
+)
+from framefree.machine.problems import Problems
+
+
+@dataclass(frozen=True)
+class Motion:
+    """One of MuJoCo's joints: type, axis, name, and which of our velocities it stands for."""
+
+    type: str
+    axis: np.ndarray | None
+    name: str
+    v: slice
+
+
+class JointWriter:
+    """Writes joints; what MJCF cannot say goes to `problems`, what does not matter to `remarks`."""
+
+    def __init__(self, problems: Problems, remarks: list[str]) -> None:
+        self.problems = problems
+        self.remarks = remarks
+
+    def write(self, joint: Joint, frame: np.ndarray) -> list[Element]:
+        """Return MuJoCo's joints for one of ours, whose frame has this pose in the body."""
+        check_friction(joint, self.problems)
+        self._check_axes(joint)
+        found = []
+        for motion in motions_of(joint):
+            axis = None if motion.axis is None else frame[:3, :3] @ motion.axis
+            found.append(
+                node(
+                    "joint",
+                    name=motion.name,
+                    type=motion.type,
+                    pos=frame[:3, 3],
+                    axis=axis,
+                    **self._numbers(joint, motion),
+                )
+            )
+        if not found:
+            words = type(joint.kind).__name__.lower()
+            self.problems.add(f"joint `{joint.name}`: MJCF has no {words} joint")
+        return found
+
+    def _check_axes(self, joint: Joint) -> None:
+        """Refuse what differs because our linear velocities are along the axes of the child."""
+        count = {Planar: 2, Free: 3}.get(type(joint.kind), 0)
+        linear = {
+            name: getattr(joint, name)[:count] for name in ("armature", "friction", "damping")
+        }
+        for name, values in linear.items():
+            same = len(set(values.tolist())) <= 1
+            if not same or (name != "damping" and np.any(values)):
+                self.problems.add(
+                    f"joint `{joint.name}`: `{name}` {values.tolist()} along the axes of the moving "
+                    "body cannot be written: MuJoCo's axes are those of the parent"
+                )
+
+    def _numbers(self, joint: Joint, motion: Motion) -> dict[str, Any]:
+        found = {
+            name: self._one(joint, motion, field)
+            for name, field in (
+                ("armature", "armature"),
+                ("damping", "damping"),
+                ("frictionloss", "friction"),
+                ("stiffness", "stiffness"),
+            )
+        }
+        if found["stiffness"]:
+            found["springref"] = self._rest(joint, motion)
+        if motion.axis is not None and not isinstance(joint.kind, Continuous):
+            i = motion.v.start if joint.nx == joint.nv else min(motion.v.start, 1)
+            lower, upper = joint.lower[i], joint.upper[i]
+            planar_angle = isinstance(joint.kind, Planar) and motion.type == "hinge"
+            if np.isfinite([lower, upper]).all() and not planar_angle:
+                found |= {"limited": "true", "range": [lower, upper]}
+            elif np.isfinite([lower, upper]).any() and not planar_angle:
+                self.remarks.append(f"the one-sided limit of joint `{joint.name}` is left out")
+        effort = joint.effort_limit[motion.v]
+        if motion.axis is not None and np.isfinite(effort).all() and effort[0] > 0:
+            found |= {"actuatorfrclimited": "true", "actuatorfrcrange": [-effort[0], effort[0]]}
+        return found
+
+    def _one(self, joint: Joint, motion: Motion, field: str) -> float | None:
+        """Return the one number that MuJoCo has for all velocities of its joint."""
+        values = np.asarray(getattr(joint, field))[motion.v]
+        if len(set(values.tolist())) > 1:
+            self.problems.add(
+                f"joint `{joint.name}`: `{field}` must be one number for a {motion.type} in MJCF, "
+                f"got {values.tolist()}"
+            )
+        return float(values[0]) or None
+
+    def _rest(self, joint: Joint, motion: Motion) -> float | None:
+        rest = np.asarray(joint.rest)
+        if isinstance(joint.kind, Spherical | Continuous):
+            if not np.array_equal(rest, joint.kind.neutral) or isinstance(joint.kind, Continuous):
+                words = type(joint.kind).__name__.lower()
+                self.problems.add(f"joint `{joint.name}`: MJCF has no such {words} spring")
+            return None
+        return float(rest[motion.v.start])
+
+
+def is_plain_free(joint: Joint) -> bool:
+    """Whether MuJoCo's free joint serves: from the world, and the same damping everywhere."""
+    if not isinstance(joint.kind, Free) or joint.parent != WORLD:
+        return False
+    plain = is_identity(joint.parent_pose) and is_identity(joint.child_pose)
+    calm = len(set(joint.damping.tolist())) == 1 and not joint.has_friction
+    return plain and calm and not np.any(joint.armature)
+
+
+def motions_of(joint: Joint) -> list[Motion]:
+    """Return the slides, hinges and balls that make up a joint; none if there are no such."""
+    kind, name = joint.kind, joint.name
+    if isinstance(kind, Revolute | Continuous):
+        parts = [("hinge", kind.axis, "")]
+    elif isinstance(kind, Prismatic):
+        parts = [("slide", kind.axis, "")]
+    elif isinstance(kind, Cylindrical):
+        parts = [("slide", kind.axis, ".displacement"), ("hinge", kind.axis, ".angle")]
+    elif isinstance(kind, Universal):
+        parts = [("hinge", kind.axis1, ".angle1"), ("hinge", kind.axis2, ".angle2")]
+    elif isinstance(kind, Planar):
+        first, second, normal = kind.basis.T
+        parts = [("slide", first, ".px"), ("slide", second, ".py"), ("hinge", normal, ".angle")]
+    elif isinstance(kind, Spherical):
+        return [Motion("ball", None, name, slice(0, 3))]
+    elif isinstance(kind, Free):
+        slides = [
+            Motion("slide", axis, f"{name}.p{letter}", slice(i, i + 1))
+            for i, (axis, letter) in enumerate(zip(np.eye(3), "xyz", strict=True))
+        ]
+        return [*slides, Motion("ball", None, f"{name}.q", slice(3, 6))]
+    else:
+        return []
+    return [
+        Motion(type, np.asarray(axis), name + suffix, slice(i, i + 1))
+        for i, (type, axis, suffix) in enumerate(parts)
+    ]
