@@ -1,7 +1,11 @@
-"""The command `framefree`."""
+"""The command `framefree`.
+
+Each command imports what it needs when it runs, so that `framefree --help` answers at once.
+"""
 
 import json
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -9,7 +13,6 @@ from rich.console import Console
 from rich.table import Table
 
 from framefree import __version__
-from framefree.benchmarks import BENCHMARKS
 from framefree.errors import FramefreeError
 
 app = typer.Typer(
@@ -21,6 +24,10 @@ app = typer.Typer(
 )
 out = Console()
 err = Console(stderr=True)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+Base = Annotated[str | None, typer.Option(help="What holds the root link: fixed or free.")]
+ModelFile = Annotated[Path, typer.Argument(help="A URDF or MJCF file.")]
 
 
 def _print_version(wanted: bool) -> None:
@@ -42,11 +49,69 @@ def _options(
 
 
 @app.command()
+def show(
+    file: ModelFile,
+    base: Base = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="Where to draw it; default FILE's name with .svg.")
+    ] = None,
+) -> None:
+    """Print a machine as a tree and draw it."""
+    from framefree.machine import show as shown
+    from framefree.machine.read import read
+
+    machine = read(file, base=base)
+    out.print(shown.describe(machine))
+    path = picture or Path(f"{file.stem}.svg")
+    shown.draw(machine, path)
+    out.print(f"drawn in {path}", highlight=False)
+
+
+@app.command()
+def check(
+    file: ModelFile,
+    base: Base = None,
+    thorough: Annotated[
+        bool, typer.Option(help="Compare also what takes minutes for a large machine.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Measure what control proofs rest on; exit code 1 when something fails."""
+    from framefree.certify import check as examine
+
+    report = examine(file, base=base, thorough=thorough, progress=not as_json)
+    if as_json:
+        print(json.dumps(report.to_dict(), indent=2))
+    else:
+        out.print(report.table())
+    raise typer.Exit(0 if report.ok else 1)
+
+
+@app.command()
+def export(
+    file: ModelFile,
+    quantity: Annotated[str, typer.Argument(help="forward, inverse, mass, coriolis, ...")],
+    base: Base = None,
+    formulation: Annotated[str, typer.Option(help="tree, maximal, ...")] = "tree",
+    folder: Annotated[Path, typer.Option("--out", help="Folder for the C files.")] = Path(),
+) -> None:
+    """Write a quantity of a machine's equations as C source with a header."""
+    from framefree.machine.read import read
+    from framefree.motion import equations
+
+    eom = equations(read(file, base=base), formulation)
+    for path in eom.kernel(quantity).c_source().write(folder):
+        out.print(f"written: {path}", highlight=False)
+
+
+@app.command()
 def bench(
-    name: Annotated[str, typer.Argument(help=f"One of: {', '.join(BENCHMARKS)}.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")] = False,
+    name: Annotated[str, typer.Argument(help="kernel, dynamics, ...")],
+    as_json: AsJson = False,
 ) -> None:
     """Measure speed as ratios against a peer library, in one run."""
+    from framefree.benchmarks import BENCHMARKS
+
     if name not in BENCHMARKS:
         raise FramefreeError(
             f"there is no benchmark `{name}`; choose one of: {', '.join(BENCHMARKS)}"
@@ -72,7 +137,11 @@ def main() -> None:
     try:
         app()
     except FramefreeError as error:
-        err.print(f"[bold red]error:[/] {error}", highlight=False, soft_wrap=True)
+        err.print("error:", style="bold red", end=" ")
+        err.print(str(error), highlight=False, markup=False, soft_wrap=True)
+        sys.exit(2)
+    except FileNotFoundError as error:
+        err.print(f"error: no such file: {error.filename}", style="bold red", highlight=False)
         sys.exit(2)
 
 
