@@ -6,7 +6,7 @@ Each command imports what it needs when it runs, so that `framefree --help` answ
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -14,6 +14,9 @@ from rich.table import Table
 
 from framefree import __version__
 from framefree.errors import FramefreeError
+
+if TYPE_CHECKING:
+    from framefree.machine import Machine
 
 app = typer.Typer(
     name="framefree",
@@ -27,7 +30,9 @@ err = Console(stderr=True)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 Base = Annotated[str | None, typer.Option(help="What holds the root link: fixed or free.")]
-ModelFile = Annotated[Path, typer.Argument(help="A URDF or MJCF file.")]
+MachineName = Annotated[
+    str, typer.Argument(help="A URDF or MJCF file, or a machine of the gallery such as iiwa.")
+]
 
 
 def _print_version(wanted: bool) -> None:
@@ -50,26 +55,25 @@ def _options(
 
 @app.command()
 def show(
-    file: ModelFile,
+    machine: MachineName,
     base: Base = None,
     picture: Annotated[
-        Path | None, typer.Option(help="Where to draw it; default FILE's name with .svg.")
+        Path | None, typer.Option(help="Where to draw it; default its name with .svg.")
     ] = None,
 ) -> None:
     """Print a machine as a tree and draw it."""
     from framefree.machine import show as shown
-    from framefree.machine.read import read
 
-    machine = read(file, base=base)
-    out.print(shown.describe(machine))
-    path = picture or Path(f"{file.stem}.svg")
-    shown.draw(machine, path)
+    found = _machine(machine, base)
+    out.print(shown.describe(found))
+    path = picture or Path(f"{Path(machine).stem}.svg")
+    shown.draw(found, path)
     out.print(f"drawn in {path}", highlight=False)
 
 
 @app.command()
 def check(
-    file: ModelFile,
+    machine: MachineName,
     base: Base = None,
     thorough: Annotated[
         bool, typer.Option(help="Compare also what takes minutes for a large machine.")
@@ -79,7 +83,9 @@ def check(
     """Measure what control proofs rest on; exit code 1 when something fails."""
     from framefree.certify import check as examine
 
-    report = examine(file, base=base, thorough=thorough, progress=not as_json)
+    subject = machine if Path(machine).exists() else _machine(machine, base)
+    reading = {"base": base} if subject is machine else {}
+    report = examine(subject, thorough=thorough, progress=not as_json, **reading)
     if as_json:
         print(json.dumps(report.to_dict(), indent=2))
     else:
@@ -89,17 +95,16 @@ def check(
 
 @app.command()
 def export(
-    file: ModelFile,
+    machine: MachineName,
     quantity: Annotated[str, typer.Argument(help="forward, inverse, mass, coriolis, ...")],
     base: Base = None,
     formulation: Annotated[str, typer.Option(help="tree, maximal, ...")] = "tree",
     folder: Annotated[Path, typer.Option("--out", help="Folder for the C files.")] = Path(),
 ) -> None:
     """Write a quantity of a machine's equations as C source with a header."""
-    from framefree.machine.read import read
     from framefree.motion import equations
 
-    eom = equations(read(file, base=base), formulation)
+    eom = equations(_machine(machine, base), formulation)
     for path in eom.kernel(quantity).c_source().write(folder):
         out.print(f"written: {path}", highlight=False)
 
@@ -121,6 +126,21 @@ def bench(
         print(json.dumps(figures, indent=2))
     else:
         out.print(_table(f"framefree bench {name}", figures))
+
+
+def _machine(name: str, base: str | None) -> "Machine":
+    """Read a file, or take a machine of the gallery by its name."""
+    from framefree.gallery import MACHINES
+    from framefree.machine.read import read
+
+    if name in MACHINES and not Path(name).exists():
+        return MACHINES[name]()
+    if not Path(name).exists() and not Path(name).suffix:
+        raise FramefreeError(
+            f"`{name}` is neither a file nor a machine of the gallery, which has: "
+            + ", ".join(MACHINES)
+        )
+    return read(name, base=base)
 
 
 def _table(title: str, figures: dict[str, Any]) -> Table:
