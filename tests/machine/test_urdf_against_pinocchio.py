@@ -69,16 +69,20 @@ def test_mass_center_and_poses_agree(name, base):
 def assert_parts_agree(machine, model):
     """Inertia of every body, and the numbers of every joint."""
     for body, joint in zip(machine.bodies, machine.joints, strict=True):
-        theirs = joint_of(model, joint)
-        inertia = model.inertias[theirs.id].matrix()
+        other = joint_of(model, joint)
+        inertia = model.inertias[other.id].matrix()
         assert relative_gap(body.moments.matrix6, inertia) <= 1e-12
         if isinstance(joint.kind, Free):
             continue
-        v = slice(theirs.idx_v, theirs.idx_v + joint.nv)
+        v = slice(other.idx_v, other.idx_v + joint.nv)
         np.testing.assert_array_equal(joint.damping, model.damping[v])
         np.testing.assert_array_equal(joint.friction, model.upperDryFrictionLimit[v])
-        np.testing.assert_array_equal(joint.effort_limit, model.upperEffortLimit[v])
-        np.testing.assert_array_equal(joint.velocity_limit, model.upperVelocityLimit[v])
-        low, high = model.lowerPositionLimit[theirs.idx_q], model.upperPositionLimit[theirs.idx_q]
+        for ours, theirs in (
+            (joint.effort_limit, model.upperEffortLimit[v]),
+            (joint.velocity_limit, model.upperVelocityLimit[v]),
+        ):
+            assert (ours == theirs).all() or (not theirs.any() and np.isinf(ours).all())
+        low, high = model.lowerPositionLimit[other.idx_q], model.upperPositionLimit[other.idx_q]
         if joint.nx == 1 and low != high:
-            assert (joint.lower[0], joint.upper[0]) == (low, high)
+            bounds = [np.inf * np.sign(b) if abs(b) >= 1e16 else b for b in (low, high)]
+            assert [joint.lower[0], joint.upper[0]] == bounds

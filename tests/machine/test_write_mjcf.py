@@ -268,7 +268,8 @@ def test_everything_that_cannot_be_said_is_named():
     with pytest.raises(WriteError) as caught:
         to_mjcf(machine)
     assert caught.value.problems == (
-        "body `c` has no mass: MuJoCo moves none, except between two joints and without frames on it",
+        "body `c` has no mass: MuJoCo moves none, except between two joints and without frames "
+        "on it",
         'spring `s`: MJCF has none between bodies; `without="spring"` leaves it out',
         "joint `ja`: MJCF has no helical joint",
         "joint `jb`: `damping` must be one number for a ball in MJCF, got [1.0, 2.0, 3.0]",

@@ -47,6 +47,7 @@ def read_urdf(source: Source, robot: Element, options: Options) -> Machine:
     couplings = build.couplings()
     build.remark_on_inertia()
     problems.raise_if_any(ReadError)
+    build.remark_on_limits()
     build.remark_on_mass()
     driven = {coupling.target for coupling in couplings}
     free = [j for j in build.joints if j.name not in driven and not isinstance(j.kind, Free)]
@@ -153,6 +154,7 @@ class _Build:
         self.remarks: list[str] = []
         self.ignored: list[str] = []
         self._bodies: dict[str, _Body] = {}
+        self._roomless: dict[str, list[JointRecord]] = {}
         self._links: dict[str, list[LinkRecord]] = {}
         self._place: dict[str, tuple[str, np.ndarray]] = {}
         self._names = {link.name for link in elements.links}
@@ -212,6 +214,15 @@ class _Build:
                 elif link.doubt and not _says_so_itself(body, link):
                     self.remarks.append(f"{link.place.words}: {link.doubt}")
 
+    def remark_on_limits(self) -> None:
+        """Note limits that leave no room to move and were read as none."""
+        for words, records in self._roomless.items():
+            first = records[0]
+            more = f" and {len(records) - 1} more joints" if len(records) > 1 else ""
+            self.remarks.append(
+                f"{first.place.words}{more}: the limits leave no room, {words}; read as no limits"
+            )
+
     def remark_on_mass(self) -> None:
         """Note joints that move no mass: the mass matrix is then singular."""
         carries: dict[str, bool] = {}
@@ -255,10 +266,7 @@ class _Build:
         made = Free() if kind == "floating" else _KINDS[kind](record.axis)
         lower, upper = record.lower, record.upper
         if lower == upper:
-            self.remarks.append(
-                f"{record.place.words}: the limits leave no room, lower = upper = {lower:g}; "
-                "read as no limits"
-            )
+            self._roomless.setdefault("lower = upper", []).append(record)
             lower, upper = -np.inf, np.inf
         with self.problems.at(record.place.words):
             return Joint(
@@ -269,13 +277,21 @@ class _Build:
                 pose,
                 lower=lower,
                 upper=upper,
-                velocity_limit=record.velocity,
-                effort_limit=record.effort,
+                velocity_limit=self._largest(record, "velocity"),
+                effort_limit=self._largest(record, "effort"),
                 damping=record.damping,
                 friction=record.friction,
                 source=record.place.words,
             )
         return None
+
+    def _largest(self, record: JointRecord, name: str) -> float:
+        """Return the largest speed or effort; a zero there says that nobody knew."""
+        limit = getattr(record, name)
+        if limit == 0.0:
+            self._roomless.setdefault(f"{name} = 0", []).append(record)
+            return np.inf
+        return limit
 
     def _add_mass(self, link: LinkRecord, body: str, pose: np.ndarray) -> None:
         self._links.setdefault(body, []).append(link)

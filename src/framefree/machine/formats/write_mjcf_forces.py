@@ -178,6 +178,8 @@ def _range(word: str, lower: float, upper: float) -> dict[str, Any]:
     """Limits of an input or a force; MuJoCo has both or none, so that one side may be huge."""
     if np.isinf(lower) and np.isinf(upper):
         return {}
+    if lower == upper:
+        raise MachineError(f"MuJoCo needs a range with room in it, got [{lower:g}, {upper:g}]")
     finite = np.clip([lower, upper], -1e16, 1e16)
     return {f"{word}limited": "true", f"{word}range": finite}
 

@@ -73,8 +73,8 @@ class JointWriter:
             same = len(set(values.tolist())) <= 1
             if not same or (name != "damping" and np.any(values)):
                 self.problems.add(
-                    f"joint `{joint.name}`: `{name}` {values.tolist()} along the axes of the moving "
-                    "body cannot be written: MuJoCo's axes are those of the parent"
+                    f"joint `{joint.name}`: `{name}` {values.tolist()} along the axes of the "
+                    "moving body cannot be written: MuJoCo's axes are those of the parent"
                 )
 
     def _numbers(self, joint: Joint, motion: Motion) -> dict[str, Any]:
@@ -93,10 +93,10 @@ class JointWriter:
             i = motion.v.start if joint.nx == joint.nv else min(motion.v.start, 1)
             lower, upper = joint.lower[i], joint.upper[i]
             planar_angle = isinstance(joint.kind, Planar) and motion.type == "hinge"
-            if np.isfinite([lower, upper]).all() and not planar_angle:
+            if np.isfinite([lower, upper]).all() and lower < upper and not planar_angle:
                 found |= {"limited": "true", "range": [lower, upper]}
             elif np.isfinite([lower, upper]).any() and not planar_angle:
-                self.remarks.append(f"the one-sided limit of joint `{joint.name}` is left out")
+                self.remarks.append(f"MJCF has no limits such as those of joint `{joint.name}`")
         effort = joint.effort_limit[motion.v]
         if motion.axis is not None and np.isfinite(effort).all() and effort[0] > 0:
             found |= {"actuatorfrclimited": "true", "actuatorfrcrange": [-effort[0], effort[0]]}
