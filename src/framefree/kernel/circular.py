@@ -99,16 +99,15 @@ def sin_cos(code: Code, x: str, want: tuple[str, ...]) -> dict[str, str]:
     inner = code.fma(z, code.polynomial(z, COS), code.constant(-0.5))
     cosine = code.fma(z, inner, code.constant(1.0))
     quadrant = code.to_bits(shifted)
-    odd = code.integer("shl", quadrant, 63)
-    odd = code.put(f"icmp slt {code.integers} {odd}, zeroinitializer")
+    low = code.integer("shl", quadrant, 63)  # the two low bits of n, each at the place of the sign
+    high = code.integer("and", code.integer("shl", quadrant, 62), SIGN)
+    odd = code.put(f"icmp slt {code.integers} {low}, zeroinitializer")
     fast = {}
     if "sin" in want:
-        flip = code.integer("and", code.integer("shl", quadrant, 62), SIGN)
-        flip = code.integer("xor", flip, code.integer("and", code.to_bits(x), SIGN))
+        flip = code.integer("xor", high, code.integer("and", code.to_bits(x), SIGN))
         fast["sin"] = _flipped(code, code.select(odd, cosine, sine), flip)
     if "cos" in want:
-        flip = code.integer("shl", code.integer("add", quadrant, 1), 62)
-        flip = code.integer("and", flip, SIGN)
+        flip = code.integer("xor", high, low)
         fast["cos"] = _flipped(code, code.select(odd, sine, cosine), flip)
     rare = code.compare("ugt", size, code.constant(LARGE))  # or not a number
     return replace_rare(code, rare, (x,), fast)
