@@ -202,8 +202,10 @@ def test_loops_and_couplings_measure_the_same_gap():
 
 def test_keyframe_is_the_same_state():
     pair = Pair(EVERYTHING)
-    (key,) = pair.machine.keyframes
-    assert key.name == "home"
+    key, initial = pair.machine.keyframes
+    assert (key.name, initial.name) == ("home", "initial")
+    start = np.concatenate([dict(initial.x)[joint.name] for joint in pair.machine.joints])
+    np.testing.assert_array_equal(start, pair.model.qpos0)
     x = np.concatenate([dict(key.x)[joint.name] for joint in pair.machine.joints])
     v = np.concatenate([dict(key.v)[joint.name] for joint in pair.machine.joints])
     np.testing.assert_allclose(x, pair.model.key_qpos[0], rtol=1e-15)

@@ -123,7 +123,7 @@ def test_no_mesh_outside_of_the_folder_and_the_packages(tmp_path):
     assert file_of("in.stl") == str(inside)
     assert file_of("./x/../in.stl") == str(inside)
     for reference in ("../meshes/a.stl", str(outside), f"file://{outside}", "link.stl"):
-        assert file_of(reference) == reference
+        assert file_of(reference) == f"missing:{reference}"
     assert file_of("package://arm/a.stl") == "package://arm/a.stl"
     assert file_of("package://arm/a.stl", packages={"arm": tmp_path / "meshes"}) == str(outside)
     assert file_of("package://meshes/a.stl", packages=[tmp_path]) == str(outside)

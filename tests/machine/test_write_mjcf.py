@@ -179,7 +179,8 @@ def test_actuators_loops_couplings_and_keyframes_come_back():
         if isinstance(one, JointForce):
             np.testing.assert_array_equal(one.bias_terms, other.bias_terms)
             assert (one.force_lower, one.force_upper) == (other.force_lower, other.force_upper)
-    (key,), (other,) = first.keyframes, again.keyframes
+    (key, _), (other, _) = first.keyframes, again.keyframes
+    assert [key.name for key in again.keyframes] == ["home", "initial"]
     for part in ("x", "v", "u"):
         for (name, ours), (named, theirs) in zip(
             getattr(key, part), getattr(other, part), strict=True

@@ -37,7 +37,7 @@ def read_mjcf(source: Source, root: Element, options: Options) -> Machine:
     loops, couplings, frames = equalities(model, tree, problems)
     driven = actuators(model, tree, problems)
     drawn = shapes(model, tree, document)
-    keys = keyframes(model, tree)
+    keys = keyframes(model, tree, driven)
     problems.raise_if_any(ReadError)
     try:
         return Machine(

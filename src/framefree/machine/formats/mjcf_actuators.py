@@ -19,8 +19,7 @@ def actuators(model: Any, tree: Tree, problems: Problems) -> list[Actuator]:
     found: list[Actuator] = []
     if not enabled(model, "ACTUATION"):
         return found
-    for i in range(int(getattr(model, "nactuator", model.nu))):
-        name = model.actuator(i).name or f"actuator{i}"
+    for i, name in enumerate(_names(model)):
         with problems.at(tree.document.where("actuator", model.actuator(i).name, i)):
             _refuse_dynamics(model, i)
             if int(model.actuator_trntype[i]) == value("mjtTrn", "mjTRN_SITE"):
@@ -30,6 +29,11 @@ def actuators(model: Any, tree: Tree, problems: Problems) -> list[Actuator]:
                 if actuator is not None:
                     found.append(actuator)
     return found
+
+
+def _names(model: Any) -> list[str]:
+    count = int(getattr(model, "nactuator", model.nu))
+    return [model.actuator(i).name or f"actuator{i}" for i in range(count)]
 
 
 def _refuse_dynamics(model: Any, i: int) -> None:
@@ -129,24 +133,36 @@ def _wrench(model: Any, tree: Tree, i: int, name: str) -> Wrench:
     return Wrench(name, tree.site_names[site], direction, lower, upper)
 
 
-def keyframes(model: Any, tree: Tree) -> list[Keyframe]:
-    """Return the keyframes, by joint and actuator name."""
-    inputs = [
-        model.actuator(i).name or f"actuator{i}"
-        for i in range(int(getattr(model, "nactuator", model.nu)))
-    ]
-    joints = {joint.name: joint for joint in tree.joints}
+def keyframes(model: Any, tree: Tree, driven: list[Actuator]) -> list[Keyframe]:
+    """Return the keyframes by joint and actuator name, and where the model starts.
+
+    A MJCF model starts where its bodies are drawn; where that is not our neutral configuration, it
+    is the keyframe `initial`.
+    """
+    inputs, known = _names(model), {actuator.name for actuator in driven}
     found = []
     for i in range(model.nkey):
-        x, v = {}, {}
-        for j, name in tree.joint_names.items():
-            joint = joints[name]
-            q, dof = int(model.jnt_qposadr[j]), int(model.jnt_dofadr[j])
-            x[name] = np.array(model.key_qpos[i, q : q + joint.nx])
-            v[name] = np.array(model.key_qvel[i, dof : dof + joint.nv])
-            if model.jnt_type[j] == FREE:
-                turned = pose_of_quaternion(np.zeros(3), x[name][3:])[:3, :3]
-                v[name][:3] = turned.T @ v[name][:3]
-        u = {name: model.key_ctrl[i, k : k + 1] for k, name in enumerate(inputs)}
+        x, v = _state(model, tree, model.key_qpos[i], model.key_qvel[i])
+        ctrl = model.key_ctrl[i]
+        u = {name: ctrl[k : k + 1] for k, name in enumerate(inputs) if name in known}
         found.append(Keyframe(model.key(i).name or f"key{i}", x, v, u))
+    start, _ = _state(model, tree, model.qpos0, np.zeros(model.nv))
+    neutral = {joint.name: joint.kind.neutral for joint in tree.joints}
+    moved = {name for name, value in start.items() if not np.array_equal(value, neutral[name])}
+    if moved and "initial" not in {key.name for key in found}:
+        found.append(Keyframe("initial", start))
     return found
+
+
+def _state(model: Any, tree: Tree, qpos: Any, qvel: Any) -> tuple[dict, dict]:
+    """Return MuJoCo's state by joint name, with velocities of free joints in body axes."""
+    x, v = {}, {}
+    joints = {joint.name: joint for joint in tree.joints}
+    for j, name in tree.joint_names.items():
+        q, dof = int(model.jnt_qposadr[j]), int(model.jnt_dofadr[j])
+        x[name] = np.array(qpos[q : q + joints[name].nx])
+        v[name] = np.array(qvel[dof : dof + joints[name].nv])
+        if model.jnt_type[j] == FREE:
+            turned = pose_of_quaternion(np.zeros(3), x[name][3:])[:3, :3]
+            v[name][:3] = turned.T @ v[name][:3]
+    return x, v

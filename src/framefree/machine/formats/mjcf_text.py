@@ -207,7 +207,8 @@ class _Writer:
         self.total += item.times
         if self.total > MAX_ELEMENTS or item.depth > MAX_DEPTH:
             self._stop(item, f"more than {MAX_ELEMENTS} elements, or {MAX_DEPTH} levels")
-        if tag in self.options.without and item.depth == 1:
+        # Tendons stay: others may refer to them. What they do is left out after compiling.
+        if tag in ("actuator", "equality") and tag in self.options.without and item.depth == 1:
             self.dropped[tag] += len(item.element.children)
             return False
         if tag in _DROPPED:

@@ -14,6 +14,10 @@ _SIZES = {
     "cylinder": (("radius", 1), ("length", 1)),
     "capsule": (("radius", 1), ("length", 1)),
 }
+MISSING = "missing:"
+"""What stands before a mesh file that was not found or may not be read."""
+
+ADDRESSES = ("package://", "model://", "http://", "https://")
 _EXPECTED = "a box, sphere, cylinder, capsule or mesh"
 
 
@@ -70,12 +74,16 @@ class ShapeReader:
         return None if None in parts else tuple(number for part in parts for number in part or ())
 
     def _file(self, place: Place) -> str | None:
-        """Path of a mesh where it may be read and is there, else what the file says."""
+        """Path of a mesh where it may be read and is there, else an address that is no path.
+
+        What is not there, or may not be read, must not become a path that a viewer would open.
+        """
         reference = place.text("filename")
         found = self.source.find(reference) if reference else None
-        if reference and not found:
-            self.missing.add(reference)
-        return str(found) if found else reference
+        if found or not reference:
+            return str(found) if found else None
+        self.missing.add(reference)
+        return reference if reference.startswith(ADDRESSES) else f"{MISSING}{reference}"
 
     def _color(self, place: Place) -> tuple[float, ...]:
         material = place.element.first("material")

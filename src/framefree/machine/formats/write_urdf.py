@@ -13,6 +13,7 @@ from framefree.machine.coupling import Linear
 from framefree.machine.formats.markup import Element
 from framefree.machine.formats.poses import inverse, rpy_of_rotation
 from framefree.machine.formats.urdf_elements import UNLIMITED
+from framefree.machine.formats.urdf_shapes import MISSING
 from framefree.machine.formats.writing import (
     WriteError,
     check_friction,
@@ -195,7 +196,7 @@ class _Writer:
     def _shape(self, shape: Any) -> None:
         link = self.links.get(shape.frame)
         if shape.kind == "mesh":
-            solid = node("mesh", filename=shape.file, scale=shape.size)
+            solid = node("mesh", filename=shape.file.removeprefix(MISSING), scale=shape.size)
         elif shape.kind in _SHAPES:
             solid = _SHAPES[shape.kind](shape.size)
         else:
