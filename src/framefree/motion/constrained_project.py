@@ -17,6 +17,10 @@ CLOSED = 1e-10
 """Largest position error (m, rad) with which a projection counts as successful."""
 
 
+SLOW = 5
+"""Number of steps in a row that gain less than a percent after which it is given up."""
+
+
 class ClosureError(FramefreeError):
     """Constraints could not be met.
 
@@ -69,16 +73,18 @@ def position(
     dv[free] = metric z with |z| minimal.
     """
     phi, gradient = errors(x)
+    slow = 0
     for count in range(iterations):
         size = float(np.linalg.norm(phi))
-        if size == 0.0:
-            return x, 0.0, count
+        if size == 0.0 or slow > SLOW:
+            return x, float(np.abs(phi).max(initial=0.0)), count
         root, step = metric(x), np.zeros(gradient.shape[1])
         step[free] = root @ _damped(gradient[:, free] @ root, phi)
         x_new, phi_new, gradient_new = _shortened(x, step, size, errors, integrate)
-        gained = float(np.linalg.norm(phi_new)) < size
-        if not gained:
+        new_size = float(np.linalg.norm(phi_new))
+        if not new_size < size:
             return x, float(np.abs(phi).max()), count
+        slow = slow + 1 if new_size > 0.99 * size else 0
         x, phi, gradient = x_new, phi_new, gradient_new
     return x, float(np.abs(phi).max()), iterations
 

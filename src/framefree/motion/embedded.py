@@ -320,7 +320,11 @@ class Embedded(Equations):
         """Return ``C = E^T (M dE/dt + C_tree E)``: skew wherever the tree's is."""
         state = self.at(x, v)
         E, rate = state.chart.E, state.chart.rate
-        C = self.tree.quantity(name).trace(x=state.chart.x, v=state.tree.v)["coriolis"].value
+        # Some of the tree's matrices come by differentiation and need its own symbols.
+        symbols = ca.SX.sym("x", self.machine.nx), ca.SX.sym("v", self.machine.nv)
+        C = ca.SX(self.tree.quantity(name).trace(*symbols)["coriolis"].value)
+        values = [ca.densify(ca.SX(value)) for value in (state.chart.x, state.tree.v)]
+        (C,) = ca.substitute([C], list(symbols), values)
         return {"coriolis": self._square(E.T @ (state.tree.mass @ rate + C @ E))}
 
     def _jacobian(self, frame: str, x: Matrix, v: Matrix | None, which: int) -> Outputs:
