@@ -14,14 +14,18 @@ Matrix = Any
 
 
 class Group(Protocol):
-    """Configurations x that are moved by vectors of velocity size."""
+    """Configurations x on a group, moved by vectors of its algebra."""
+
+    def velocity(self, x: Matrix, v: Matrix) -> Matrix:
+        """Return the rate of x as a vector of the algebra: x moves by dt velocity(x, v)."""
+        ...
 
     def integrate(self, x: Matrix, dv: Matrix) -> Matrix:
         """Move x by dv: x times the group's exponential of dv."""
         ...
 
     def bracket(self, a: Matrix, b: Matrix) -> Matrix:
-        """Lie bracket [a, b] of two velocities: ad_a b."""
+        """Lie bracket [a, b] of two vectors of the algebra: ad_a b."""
         ...
 
     def normalise(self, x: Matrix) -> Matrix:
@@ -34,6 +38,10 @@ class JointGroup:
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
+
+    def velocity(self, x: Matrix, v: Matrix) -> Matrix:
+        """Return v itself."""
+        return v
 
     def integrate(self, x: Matrix, dv: Matrix) -> Matrix:
         """Move every joint by its part of dv."""
@@ -61,12 +69,26 @@ def kind_bracket(kind: JointKind, a: Matrix, b: Matrix) -> Matrix:
     return ca.solve(S.T @ S, S.T) @ (se3.little_adjoint(S @ a) @ (S @ b))
 
 
+def inverse_differential(group: Group, theta: Matrix, w: Matrix) -> Matrix:
+    """Rate of theta where x = x0 exp(theta) moves at w.
+
+    It is ``w + [theta, w]/2 + [theta, [theta, w]]/12``. The next term of the series has the power 4 of theta; as theta is dt w to first order, stopping
+    here serves methods up to order 5.
+    """
+    first = group.bracket(theta, w)
+    return w + first / 2 + group.bracket(theta, first) / 12
+
+
 class BodyGroup:
     """N bodies that move freely, each with position and quaternion: the maximal formulation."""
 
     def __init__(self, bodies: int) -> None:
         self.bodies = bodies
         self._kind = Free()
+
+    def velocity(self, x: Matrix, v: Matrix) -> Matrix:
+        """Return v itself."""
+        return v
 
     def integrate(self, x: Matrix, dv: Matrix) -> Matrix:
         """Move every body by its part of dv."""

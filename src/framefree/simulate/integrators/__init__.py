@@ -1,6 +1,7 @@
 """Integrators on groups, one file each."""
 
 from framefree.simulate.integrators.base import Integrator
+from framefree.simulate.integrators.dormand_prince import DormandPrince
 from framefree.simulate.integrators.midpoint import ImplicitMidpoint
 from framefree.simulate.integrators.rkmk4 import RungeKuttaMuntheKaas4
 from framefree.simulate.integrators.semi_implicit import SemiImplicitEuler
@@ -14,6 +15,7 @@ INTEGRATORS: dict[str, Integrator] = {
 
 __all__ = [
     "INTEGRATORS",
+    "DormandPrince",
     "ImplicitMidpoint",
     "Integrator",
     "RungeKuttaMuntheKaas4",

@@ -1,10 +1,10 @@
-"""What an integrator is: one step of dx/dt = x v (on a group), dv/dt = a(t, x, v).
+"""What an integrator is: one step of dx/dt = x w (on a group), w = w(x, v), dv/dt = a(t, x, v).
 
 To add one, subclass `Integrator` and give
 
 1. ``order``: the power of dt with which the error at a fixed time falls;
 2. ``step(dynamics, group, t, x, v, dt)``: the state after dt, as casadi expressions, built from
-   ``dynamics(t, x, v)`` and the group's `integrate` and `bracket`.
+   ``dynamics(t, x, v)`` and the group's `velocity`, `integrate` and `bracket`.
 
 A step must not leave the group: positions of quaternions are reached by `group.integrate` alone.
 """

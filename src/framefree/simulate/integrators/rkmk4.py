@@ -2,16 +2,14 @@
 
 from typing import Any
 
-from framefree.simulate.groups import Group
+from framefree.simulate.groups import Group, inverse_differential
 from framefree.simulate.integrators.base import Dynamics, Integrator
 
 
 class RungeKuttaMuntheKaas4(Integrator):
     """Classical Runge-Kutta on (theta, v) with x = x0 exp(theta) [MuntheKaas1999].
 
-        d(theta)/dt = v + 1/2 [theta, v] + 1/12 [theta, [theta, v]]
-
-    The series of the inverse differential of the exponential may stop there at fourth order.
+    d(theta)/dt = dexp^-1(theta) w with w the velocity of x, see `inverse_differential`.
     """
 
     order = 4
@@ -19,13 +17,12 @@ class RungeKuttaMuntheKaas4(Integrator):
     def step(self, dynamics: Dynamics, group: Group, t: Any, x: Any, v: Any, dt: Any) -> Any:
         """Return x and v after a step of dt."""
 
-        def rates(time: Any, theta: Any, speed: Any) -> tuple[Any, Any]:
-            first = group.bracket(theta, speed)
-            second = group.bracket(theta, first)
-            turning = speed + first / 2 + second / 12
-            return turning, dynamics(time, group.integrate(x, theta), speed)
+        def rates(time: Any, theta: Any, v: Any) -> tuple[Any, Any]:
+            moved = group.integrate(x, theta)
+            turning = inverse_differential(group, theta, group.velocity(moved, v))
+            return turning, dynamics(time, moved, v)
 
-        p1, a1 = v, dynamics(t, x, v)
+        p1, a1 = group.velocity(x, v), dynamics(t, x, v)
         p2, a2 = rates(t + dt / 2, dt / 2 * p1, v + dt / 2 * a1)
         p3, a3 = rates(t + dt / 2, dt / 2 * p2, v + dt / 2 * a2)
         p4, a4 = rates(t + dt, dt * p3, v + dt * a3)

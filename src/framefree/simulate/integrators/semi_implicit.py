@@ -7,11 +7,11 @@ from framefree.simulate.integrators.base import Dynamics, Integrator
 
 
 class SemiImplicitEuler(Integrator):
-    """v1 = v + dt a(t, x, v),  x1 = x exp(dt v1). First order, one evaluation, what MuJoCo does."""
+    """v1 = v + dt a(t, x, v),  x1 = x exp(dt w(v1)). First order, one evaluation."""
 
     order = 1
 
     def step(self, dynamics: Dynamics, group: Group, t: Any, x: Any, v: Any, dt: Any) -> Any:
         """Return x and v after a step of dt."""
         v1 = v + dt * dynamics(t, x, v)
-        return group.normalise(group.integrate(x, dt * v1)), v1
+        return group.normalise(group.integrate(x, dt * group.velocity(x, v1))), v1
