@@ -5,10 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from framefree.certify.closure import Closure
 from framefree.certify.laws import AGREEMENT
 from framefree.certify.report import Finding
-from framefree.certify.subject import States, Subject, evaluate, relative
+from framefree.certify.subject import UNDEFINED, States, Subject, evaluate, relative
 from framefree.motion import Equations
 
 LARGEST = {"redundant": 12, "embedded": 40}
@@ -24,10 +23,10 @@ class Answer(NamedTuple):
 
 
 def agreement(subject: Subject, thorough: bool = False) -> Iterator[Finding]:
-    """Give one finding for each formulation but the first that applies, the reference."""
+    """Give one finding for each formulation but one that applies, the reference."""
     states = subject.closed_states
     found, refused = subject.applicable(subject.machine)
-    names = [name for name in subject.formulations if name in found]
+    against = subject.reference(found)
     reference = None
     for name in subject.formulations:
         key = f"agreement_{name}_residual"
@@ -35,14 +34,18 @@ def agreement(subject: Subject, thorough: bool = False) -> Iterator[Finding]:
             yield Finding.skipped(key, _MEANING, refused[name])
         elif not len(states):
             yield Finding.skipped(key, _MEANING, "no configuration was found that closes all loops")
-        elif name == names[0]:
+        elif subject.singular:
+            yield Finding.skipped(key, _MEANING, UNDEFINED)
+        elif not against:
+            yield Finding.skipped(key, _MEANING, "no formulation in joint coordinates applies")
+        elif name == against:
             continue
         elif not thorough and subject.machine.nv > LARGEST.get(name, np.inf):
             reason = f"{subject.machine.nv} velocities are many for it; ask for `thorough`"
             yield Finding.skipped(key, _MEANING, reason)
         else:
-            reference = reference or answer(found[names[0]], states)
-            yield _compared(key, subject, found[name], reference, names[0])
+            reference = reference or answer(found[against], states)
+            yield _compared(key, subject, found[name], reference, against)
 
 
 _MEANING = "accelerations of all bodies, joint wrenches and power, from another formulation"
@@ -52,16 +55,25 @@ def _compared(
     key: str, subject: Subject, eom: Equations, reference: Answer, against: str
 ) -> Finding:
     other = answer(eom, subject.closed_states)
-    fields = {name: getattr(other, name) for name in Answer._fields}
+    fields = list(Answer._fields)
     note = f"against {against}"
     if not unique_wrenches(subject):
-        del fields["joint_wrenches"]
+        fields.remove("joint_wrenches")
         note += "; loops leave the joint wrenches open, they were not compared"
-    gaps = {name: relative(value, getattr(reference, name)) for name, value in fields.items()}
+    count = len(subject.closed_states)
+    good = np.ones(count, dtype=bool)
+    if eom.sizes["v"] < subject.machine.nv:
+        # Where the independent velocities do not determine the others it has no answer.
+        good = np.isfinite(other.body_accelerations).all(axis=(1, 2))
+        note += f"; its coordinates serve at {good.sum()} of {count} states"
+    gaps = {
+        name: relative(getattr(other, name)[good], getattr(reference, name)[good])
+        for name in fields
+    }
     worst = max(gaps, key=lambda name: gaps[name])
     return Finding.measured(
         key,
-        gaps[worst],
+        gaps[worst] if good.any() else np.inf,
         AGREEMENT,
         _MEANING,
         "do not trust either before this is understood; a nearly singular M is the usual cause",
@@ -70,27 +82,42 @@ def _compared(
 
 
 def answer(eom: Equations, states: States) -> Answer:
-    """Return what a formulation says about states of the machine's joints.
-
-    A formulation with coordinates of its own has the quantity `from_joints`, and takes motor forces
-    as `joint_force`.
-    """
-    inputs = {"x": states.x, "v": states.v, "force": states.force}
-    if "from_joints" in eom.quantities:
-        x, v = evaluate(eom.functions["from_joints"], states.x, states.v)
-        inputs = {"x": x[..., 0], "v": v[..., 0]}
-        inputs["joint_force"], inputs["force"] = states.force, np.zeros_like(inputs["v"])
+    """Return what a formulation says about states of the machine's joints."""
+    inputs = own_inputs(eom, states)
 
     def value(name: str) -> np.ndarray:
         function = eom.functions[name]
         return evaluate(function, *(inputs[key] for key in function.name_in()))[0]
 
     inputs["a"] = value("forward")[..., 0]
-    return Answer(value("body_acceleration"), value("joint_wrench"), value("power")[..., 0, 0])
+    at_joints = "joint_wrench:joint_force"
+    wrench = value(at_joints if at_joints in eom.quantities else "joint_wrench")
+    return Answer(value("body_acceleration"), wrench, value("power")[..., 0, 0])
+
+
+def own_inputs(eom: Equations, states: States) -> dict[str, np.ndarray]:
+    """Return the inputs of a formulation, by name, for states of the machine's joints.
+
+    One with the coordinates of all bodies has the quantity `from_joints` and takes motor forces as
+    `joint_force`; one with some of the joints' coordinates names them in `x_names` and `v_names`
+    and has the quantity `generalised_force`.
+    """
+    inputs = {"x": states.x, "v": states.v, "force": states.force}
+    if "from_joints" in eom.quantities:
+        x, v = evaluate(eom.functions["from_joints"], states.x, states.v)
+        inputs = {"x": x[..., 0], "v": v[..., 0], "force": np.zeros(v.shape[:2])}
+    elif "generalised_force" in eom.quantities:
+        for name in ("x", "v"):
+            known = getattr(eom.machine, f"{name}_names")
+            chosen = [known.index(word) for word in getattr(eom, f"{name}_names")]
+            inputs[name] = inputs[name][:, chosen]
+        function = eom.functions["generalised_force"]
+        inputs["force"] = evaluate(function, inputs["x"], states.force)[0][..., 0]
+    return {**inputs, "joint_force": states.force}
 
 
 def unique_wrenches(subject: Subject) -> bool:
     """Whether the motion determines all joint wrenches: no loop or coupling repeats another."""
     if not subject.closed:
         return True
-    return Closure(subject.machine).independent(subject.closed_states.x)
+    return subject.closure.independent(subject.closed_states.x)

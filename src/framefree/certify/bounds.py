@@ -15,9 +15,8 @@ from functools import cached_property
 import casadi as ca
 import numpy as np
 
-from framefree.certify.closure import Closure
 from framefree.certify.report import Finding, Verdict
-from framefree.certify.subject import Subject, evaluate
+from framefree.certify.subject import SINGULAR, Subject, evaluate
 from framefree.machine import Machine
 from framefree.motion import Equations
 
@@ -27,8 +26,8 @@ REACH = np.pi
 """How far, rad or m, a local search may move a coordinate that has no limits."""
 COMPILED = 10_000
 """Number of configurations from which compiling M pays."""
-SINGULAR = 1e-13
-"""Share of the largest eigenvalue below which the smallest cannot be told from zero."""
+CLOSED = 200
+"""Number of configurations with closed loops at which M is looked at, at most."""
 ILL = 1e8
 
 
@@ -72,7 +71,7 @@ def mass_bounds(subject: Subject) -> Iterator[Finding]:
         return
     how = f"found, not proved: {subject.samples} configurations, {found.searches} local searches"
     if subject.closed:
-        how = "found, not proved: at random closed configurations, along what the loops allow"
+        how = "found, not proved: random configurations, along what loops and couplings allow"
     yield _smallest(subject, found, how)
     yield _largest(found, how)
     name = "mass_condition"
@@ -143,7 +142,7 @@ class Search:
 
     def extreme(self, x: np.ndarray, sign: int) -> Extreme:
         """Return the smallest (sign 1) or largest (-1) eigenvalue at x."""
-        values, vectors = np.linalg.eigh(self.masses(x[None])[0])
+        values, vectors = np.linalg.eigh(self.eom.functions["mass"](x).full())
         k = 0 if sign > 0 else -1
         return Extreme(float(values[k]), x, vectors[:, k])
 
@@ -151,10 +150,12 @@ class Search:
         """Search locally from x for a smaller (sign 1) or larger (-1) eigenvalue."""
         from scipy.optimize import minimize  # slow to import
 
+        # In units of the first value, so that the search ends at the same digits for every machine.
+        unit = sign / max(abs(self.extreme(x, sign).value), 1e-300)
+
         def cost(step: np.ndarray) -> tuple[float, np.ndarray]:
             here = self.extreme(self.machine.integrate(x, step), sign)
-            slope = self._slope(x, step, here.u).full()[:, 0]
-            return sign * here.value, sign * slope
+            return unit * here.value, unit * self._slope(x, step, here.u).full()[:, 0]
 
         lower, upper = _room(self.machine, x)
         result = minimize(
@@ -163,7 +164,7 @@ class Search:
             jac=True,
             method="L-BFGS-B",
             bounds=list(zip(lower, upper, strict=True)),
-            options={"maxiter": ITERATIONS},
+            options={"maxiter": ITERATIONS, "ftol": 1e-14, "gtol": 1e-9},
         )
         return self.extreme(self.machine.integrate(x, result.x), sign)
 
@@ -179,7 +180,7 @@ class Search:
 def search(subject: Subject) -> Bounds:
     """Return the bounds of M of the open machine."""
     machine, space = subject.open, Search(subject.bare)
-    x = np.vstack([machine.neutral(), machine.random(subject.rng(4), subject.samples)])
+    x = np.vstack([_neutral(machine), machine.random(subject.rng(4), subject.samples)])
     M = space.masses(x)
     if not np.isfinite(M).all():
         nothing = Extreme(np.nan, x[0], np.zeros(machine.nv))
@@ -189,6 +190,13 @@ def search(subject: Subject) -> Bounds:
     high = _best(space, x, np.argsort(-values[:, -1])[:STARTS], -1)
     conditions = [_condition(values), _condition(np.linalg.eigvalsh(space.masses(low.x[None])))]
     return Bounds(low, high, max(conditions), _unbounded(space, high), 2 * STARTS)
+
+
+def _neutral(machine: Machine) -> np.ndarray:
+    """Return the neutral configuration, brought within the limits."""
+    limits = [(joint.lower, joint.upper) for joint in machine.joints]
+    lower, upper = (np.concatenate([np.zeros(0), *side]) for side in zip(*limits, strict=True))
+    return np.clip(machine.neutral(), lower, upper)
 
 
 def _best(space: Search, x: np.ndarray, starts: np.ndarray, sign: int) -> Extreme:
@@ -240,13 +248,11 @@ def _unlimited(machine: Machine) -> set[str]:
 
 def _closed_bounds(subject: Subject) -> Bounds | None:
     """Return the bounds of Z^T M Z, with Z an orthonormal basis of what loops allow."""
-    x = subject.closed_states.x
+    x = subject.closed_configurations(subject.rng(5), min(subject.samples, CLOSED))
     low = high = None
     condition = 0.0
     masses = Search(subject.bare).masses(x)
-    for at, M, J in zip(x, masses, Closure(subject.machine).jacobians(x), strict=True):
-        _, sizes, rows = np.linalg.svd(J)
-        Z = rows[int((sizes > 1e-9 * max(sizes[0], 1e-300)).sum()) :].T
+    for at, M, Z in zip(x, masses, subject.closure.allowed_directions(x), strict=True):
         if not Z.shape[1]:
             continue
         values, vectors = np.linalg.eigh(Z.T @ M @ Z)

@@ -8,6 +8,8 @@ from framefree.motion.forces import Bodies
 from framefree.motion.treestate import TreeModel
 
 STEPS = 40
+RANK = 1e-9
+"""Singular values of J below this, relative to the largest, count as zero."""
 CLOSED = 1e-11
 """Largest residual, m or rad, of what counts as closed."""
 
@@ -29,25 +31,35 @@ class Closure:
         jacobian = ca.densify(ca.jacobian(phi, x) @ machine.rate_matrix(x))
         self._function = ca.Function("closure", [x], [phi, jacobian])
 
-    def closed(self, x: np.ndarray) -> np.ndarray:
-        """Return where Newton's method closes all loops (m, nx), m <= n, from n starts (n, nx)."""
+    def closed(self, x: np.ndarray, count: int) -> np.ndarray:
+        """Return where Newton's method from starts (n, nx) closes all loops: `count` at most."""
         found = []
         for start in x:
             end = self._closed(start)
             if end is not None:
                 found.append(end)
+            if len(found) == count:
+                break
         return np.array(found).reshape(len(found), self.machine.nx)
 
     def allowed(self, x: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Return velocities (n, nv) projected to those that keep loops closed: J v = 0."""
         result = np.array(v)
         for i, J in enumerate(self.jacobians(x)):
-            result[i] -= np.linalg.pinv(J, rcond=1e-9) @ (J @ v[i])
+            result[i] -= np.linalg.pinv(J, rcond=RANK) @ (J @ v[i])
         return result
+
+    def allowed_directions(self, x: np.ndarray) -> list[np.ndarray]:
+        """Return orthonormal bases Z (nv, k) of the velocities with J v = 0."""
+        bases = []
+        for J in self.jacobians(x):
+            _, sizes, rows = np.linalg.svd(J)
+            bases.append(rows[int((sizes > RANK * max(sizes[0], 1e-300)).sum()) :].T)
+        return bases
 
     def independent(self, x: np.ndarray) -> bool:
         """Whether the rows of J are independent at all of these configurations (n, nx)."""
-        return all(np.linalg.matrix_rank(J, tol=1e-9) == len(J) for J in self.jacobians(x))
+        return all(np.linalg.matrix_rank(J, tol=RANK) == len(J) for J in self.jacobians(x))
 
     def jacobians(self, x: np.ndarray) -> np.ndarray:
         """Return J (n, rows, nv)."""
@@ -64,7 +76,7 @@ class Closure:
             if best <= CLOSED:
                 return x if residual <= CLOSED else None
             best = residual
-            step = -np.linalg.pinv(J, rcond=1e-9) @ phi[:, 0]
+            step = -np.linalg.pinv(J, rcond=RANK) @ phi[:, 0]
             step *= min(1.0, 1.0 / max(np.abs(step).max(), 1e-300))
             x = self.machine.normalise(self.machine.integrate(x, step))
         return None

@@ -6,7 +6,7 @@ import casadi as ca
 import numpy as np
 
 from framefree.certify.report import Finding
-from framefree.certify.subject import Subject, evaluate, without_losses
+from framefree.certify.subject import UNDEFINED, Subject, evaluate, without_losses
 from framefree.kernel import Kernel, compile
 from framefree.motion import Equations
 
@@ -35,12 +35,14 @@ def conservation(subject: Subject) -> Finding:
     """Integrate a few random states and compare their energies."""
     machine = without_losses(subject.machine)
     found, _ = subject.applicable(machine)
-    usable = [eom for eom in found.values() if eom.sizes["v"] == machine.nv]
+    reference = subject.reference(found)
     states = subject.closed_states
-    if not usable or not len(states):
+    if subject.singular:
+        return Finding.skipped(NAME, MEANING, UNDEFINED)
+    if not reference or not len(states):
         reason = "no formulation in joint coordinates applies" if len(states) else "no closed state"
         return Finding.skipped(NAME, MEANING, reason)
-    drift = energy_drift(usable[0], states.x[:MOTIONS], states.v[:MOTIONS])
+    drift = energy_drift(found[reference], states.x[:MOTIONS], states.v[:MOTIONS])
     # A stiff machine needs shorter steps than we take; that its drift vanishes with them is enough.
     converges = drift.order >= CONVERGES
     return Finding.measured(

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -66,7 +67,8 @@ def check(
         seed,
     )
     findings: list[Finding] = []
-    with _steps(progress) as announce:
+    # What is not finite makes a finding; NumPy need not warn of it as well.
+    with _steps(progress) as announce, np.errstate(all="ignore"):
         for words, step in _plan(subject, source, thorough):
             announce(words)
             findings += step()

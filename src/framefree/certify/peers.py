@@ -144,17 +144,16 @@ def compare(eom: Equations, peer: Peer, states: States) -> dict[str, float]:
 
 
 def _pinocchio_peer(pin: Any, machine: Machine, source: Source) -> Peer:
-    if source.format == "robot":
-        root = [pin.JointModelFreeFlyer()] if source.reading.get("base") == "free" else []
-        try:
+    try:
+        if source.format == "robot":
+            root = [pin.JointModelFreeFlyer()] if source.reading.get("base") == "free" else []
             model = pin.buildModelFromXML(source.data.decode(), *root)
-        except (ValueError, RuntimeError) as error:
-            raise FramefreeError(f"Pinocchio does not read the file: {error}") from None
-        order = ["base" if name == "root_joint" else name for name in model.names[1:]]
-        model.gravity.linear = np.array(machine.gravity)
-    else:
-        model = pinocchio_model(pin, machine)
-        order = list(model.names[1:])
+        else:
+            model = pinocchio_model(pin, machine)
+    except (ValueError, RuntimeError) as error:
+        raise FramefreeError(f"Pinocchio does not take the machine: {error}") from None
+    order = ["base" if name == "root_joint" else name for name in model.names[1:]]
+    model.gravity.linear = np.array(machine.gravity)
     to = layout(machine, "pinocchio", order)
     armature = np.concatenate([np.zeros(0), *(joint.armature for joint in machine.joints)])
     model.armature[:] = to.v_to(machine.neutral(), armature)

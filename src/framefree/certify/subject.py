@@ -9,9 +9,14 @@ import casadi as ca
 import numpy as np
 
 from framefree.certify.closure import Closure
-from framefree.machine import Machine, MachineError
-from framefree.motion import Equations, EquationsError
+from framefree.errors import FramefreeError
+from framefree.machine import Machine
+from framefree.motion import Equations
 from framefree.motion.tree import Tree
+
+SINGULAR = 1e-13
+"""Share of the largest eigenvalue of M below which the smallest cannot be told from zero."""
+UNDEFINED = "accelerations are undefined: the mass matrix is singular"
 
 
 @dataclass(frozen=True)
@@ -80,9 +85,36 @@ class Subject:
         for name, formulation in self.formulations.items():
             try:
                 found[name] = formulation(machine)
-            except (MachineError, EquationsError) as error:
+            except FramefreeError as error:
                 refused[name] = str(error)
         return found, refused
+
+    def reference(self, found: Mapping[str, Equations]) -> str:
+        """Return the name of the formulation to trust: the first with the joints' coordinates."""
+        own = self.machine.nx, self.machine.nv
+        fitting = [name for name, e in found.items() if (e.sizes["x"], e.sizes["v"]) == own]
+        return fitting[0] if fitting else ""
+
+    @cached_property
+    def closure(self) -> Closure:
+        """Where loops and couplings hold, and what they allow."""
+        return Closure(self.machine)
+
+    @cached_property
+    def singular(self) -> bool:
+        """Whether M cannot be told from singular at some state, along what loops allow."""
+        if not self.closed:
+            return self.singular_open
+        x = self.closed_states.x
+        (masses,) = evaluate(self.bare.functions["mass"], x)
+        bases = self.closure.allowed_directions(x)
+        return any(is_singular(Z.T @ M @ Z) for M, Z in zip(masses, bases, strict=True))
+
+    @cached_property
+    def singular_open(self) -> bool:
+        """Whether M of the open machine cannot be told from singular at some state."""
+        (masses,) = evaluate(self.bare.functions["mass"], self.open_states.x)
+        return any(is_singular(M) for M in masses)
 
     @cached_property
     def open_states(self) -> States:
@@ -96,11 +128,24 @@ class Subject:
         if not self.closed:
             return self.open_states
         rng = self.rng(2)
-        free = self.open.random(rng, 4 * self.states)
-        closure = Closure(self.machine)
-        x = closure.closed(np.vstack([self.open.neutral(), free]))[: self.states]
+        x = self.closed_configurations(rng, self.states)
         states = _states(rng, x, self.open.nv)
-        return replace(states, v=closure.allowed(x, states.v))
+        return replace(states, v=self.closure.allowed(x, states.v))
+
+    def closed_configurations(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """Return up to `count` configurations on which all loops and couplings hold."""
+        starts = np.vstack([self.open.neutral(), self.open.random(rng, 4 * count)])
+        return self.closure.closed(starts, count)
+
+
+def is_singular(M: np.ndarray) -> bool:
+    """Whether the smallest eigenvalue of M cannot be told from zero, or is negative."""
+    if not M.size:
+        return False
+    if not np.isfinite(M).all():
+        return True
+    values = np.linalg.eigvalsh(M)
+    return bool(values[0] <= SINGULAR * values[-1])
 
 
 def _states(rng: np.random.Generator, x: np.ndarray, nv: int) -> States:

@@ -1,0 +1,213 @@
+"""Every kind of fault, planted in a sound machine or in its equations, is caught by its check."""
+
+import dataclasses
+
+import casadi as ca
+import numpy as np
+import pytest
+from certify_machines import LIMITS, TREE, arm, floating, four_bar, rod
+
+from framefree.certify import Verdict, check
+from framefree.certify.agreement import agreement
+from framefree.certify.energy import conservation
+from framefree.certify.frames import invariance
+from framefree.certify.laws import coriolis, kinematics, power_balance, round_trip
+from framefree.certify.lint import idle_joints, lint
+from framefree.certify.subject import Subject
+from framefree.geometry import Moments, se3
+from framefree.machine import Body, Custom, Joint, Machine, Revolute, Spring
+from framefree.motion.equations import Output
+from framefree.motion.tree import Tree
+
+
+def verdicts(machine):
+    report = check(machine, samples=16, states=4, formulations=TREE)
+    return report, {f.name for f in report.failures}
+
+
+# ------------------------------------------------------------------ the machine
+
+
+def test_an_impossible_inertia_is_caught():
+    broken = Moments.of_body(0.5, (0, 0, 0.2), np.diag([0.001, 0.001, 0.01]))
+    report, failed = verdicts(arm(Body("hand", broken, strict=False)))
+    assert failed == {"impossible_inertias"}
+    assert "`hand`" in report["impossible_inertias"].note
+    assert report.to_dict()["failures"][0]["remedy"]
+
+
+def test_a_negative_inertia_makes_the_mass_matrix_indefinite():
+    broken = Moments.of_body(0.5, (0, 0, 0), np.diag([-0.01, 0.02, 0.02]))
+    report, failed = verdicts(arm(Body("hand", broken, strict=False)))
+    assert {"impossible_inertias", "mass_eigenvalue_min"} <= failed
+    assert report["mass_eigenvalue_min"].value < 0
+
+
+def test_a_massless_tip_makes_the_mass_matrix_singular():
+    report, failed = verdicts(arm(Body("hand", None)))
+    assert failed == {"joints_without_inertia", "mass_eigenvalue_min"}
+    assert "`j2`" in report["joints_without_inertia"].note
+    assert "`j2`" in report["mass_eigenvalue_min"].remedy
+    # What follows from it is not reported as further faults.
+    assert report["round_trip_residual"].verdict is Verdict.SKIPPED
+    assert "singular" in report["frame_residual"].note
+
+
+def test_a_point_mass_on_its_axis_makes_the_mass_matrix_singular():
+    point = Moments.of_points([(0.1, 0, 0)], [1.0])
+    machine = arm(Body("hand", point), kind=Revolute("x"))
+    assert machine.problems == ()
+    _, failed = verdicts(machine)
+    assert failed == {"joints_without_inertia", "mass_eigenvalue_min"}
+
+
+def test_an_armature_makes_it_regular_again():
+    assert idle_joints(arm(Body("hand", None))) == ["j2"]
+    assert idle_joints(arm(Body("hand", None), armature=0.1)) == []
+
+
+def found(machine):
+    return {finding.name: finding for finding in lint(machine)}
+
+
+def test_odd_limits_and_sizes_are_warned_of():
+    report = found(arm(lower=0.5, upper=0.5, effort_limit=0.0))
+    assert report["odd_limits"].verdict is Verdict.WARN
+    assert "can only be at 0.5" in report["odd_limits"].note
+    assert "effort limit" in report["odd_limits"].note
+    assert report["neutral_outside_limits"].value == 1
+    in_millimetres = Moments.of_body(0.5, (0, 0, 0.2), np.diag([400.0, 400.0, 400.0]))
+    assert "`hand`" in found(arm(Body("hand", in_millimetres)))["odd_sizes"].note
+
+
+@pytest.mark.filterwarnings("ignore:spring `pusher`")
+def test_remarks_of_the_description_are_shown():
+    pushing = Spring("pusher", "world", "tip", Moments(-10.0, np.zeros(3), np.zeros((3, 3))))
+    assert "`pusher`" in found(arm().attach(pushing))["remarks"].note
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Crooked(Custom):
+    """Its pose turns about x, its Jacobian says it turns about another axis."""
+
+    def jacobian(self, x):
+        return super().jacobian(x) + 1e-6 * ca.DM([0, 0, 0, 1, 1, 1])
+
+
+def turn(x):
+    return se3.exp(ca.vertcat(0, 0, 0, x[0], 0, 0))
+
+
+def test_a_joint_whose_frames_contradict_each_other_is_caught():
+    assert kinematics(Subject(arm(kind=Custom(turn, 1)), TREE, states=4)).verdict is Verdict.PASS
+    finding = kinematics(Subject(arm(kind=Crooked(turn, 1)), TREE, states=4))
+    assert finding.verdict is Verdict.FAIL
+    assert 1e-8 < finding.value < 1e-4
+
+
+# ------------------------------------------------------------------ the equations
+
+
+class SkewButWrong(Tree):
+    """C plus a skew-symmetric matrix: M_dot - 2C is skew all the same."""
+
+    def _coriolis(self, x, v):
+        right = super()._coriolis(x, v)["coriolis"]
+        n = v.shape[0]
+        extra = 1e-6 * v[0] * ca.DM(np.triu(np.ones((n, n)), 1) - np.tril(np.ones((n, n)), -1))
+        return {"coriolis": Output(right.value + extra, right.shape)}
+
+
+class RightButNotSkew(Tree):
+    """The plain adjoint form: its C v is right."""
+
+    def _coriolis(self, x, v):
+        return self._named_coriolis("adjoint", x, v)
+
+
+@pytest.mark.parametrize(
+    ("formulation", "skew", "bias"),
+    [
+        (Tree, Verdict.PASS, Verdict.PASS),
+        (SkewButWrong, Verdict.PASS, Verdict.FAIL),
+        (RightButNotSkew, Verdict.FAIL, Verdict.PASS),
+    ],
+)
+def test_each_kind_of_wrong_coriolis_matrix_is_caught(formulation, skew, bias):
+    findings = coriolis(Subject(floating(), {"tree": formulation}, states=6))
+    assert [finding.verdict for finding in findings] == [skew, bias]
+
+
+class FrameDependent(Tree):
+    """Its acceleration changes with where the world's axes point."""
+
+    def _forward(self, x, v, force):
+        a = super()._forward(x, v, force)["a"]
+        return {"a": Output(a.value + 1e-6 * self.model.at(x, v).poses[-1][0, 0], a.shape)}
+
+
+def test_dependence_on_the_frame_is_caught():
+    assert invariance(Subject(floating(), TREE, states=4)).verdict is Verdict.PASS
+    finding = invariance(Subject(floating(), {"tree": FrameDependent}, states=4))
+    assert finding.verdict is Verdict.FAIL
+
+
+class Leaking(Tree):
+    """Its accelerations lose a little energy."""
+
+    name = "leaking"
+
+    def _forward(self, x, v, force):
+        a = super()._forward(x, v, force)["a"]
+        return {"a": Output(a.value - 1e-4 * v, a.shape)}
+
+
+def test_lost_energy_is_caught_by_motion_round_trip_and_agreement():
+    good = conservation(Subject(arm(), TREE, states=3))
+    assert good.verdict is Verdict.PASS
+    assert "order 4" in good.note
+    subject = Subject(arm(), {"tree": Leaking}, states=3)
+    drift = conservation(subject)
+    assert drift.verdict is Verdict.FAIL
+    assert 1e-6 < drift.value < 1e-3
+    assert round_trip(subject).verdict is Verdict.FAIL
+    (finding,) = agreement(Subject(arm(), {**TREE, "leaking": Leaking}, states=3))
+    assert finding.name == "agreement_leaking_residual"
+    assert finding.verdict is Verdict.FAIL
+
+
+class WrongPotential(Tree):
+    """Its potential energy is not that of its forces."""
+
+    def _energy(self, x, v):
+        outputs = super()._energy(x, v)
+        potential = outputs["potential"]
+        return {**outputs, "potential": Output(potential.value * (1 + 1e-6), ())}
+
+
+def test_a_potential_that_contradicts_its_force_is_caught():
+    assert power_balance(Subject(arm(), TREE, states=4)).verdict is Verdict.PASS
+    finding = power_balance(Subject(arm(), {"tree": WrongPotential}, states=4))
+    assert finding.verdict is Verdict.FAIL
+
+
+def test_a_machine_that_cannot_be_closed_is_skipped_with_the_reason():
+    machine = four_bar("distance", length=50.0)
+    report = check(machine, samples=8, states=2, formulations=TREE)
+    assert "closes all loops" in report["mass_eigenvalue_min"].note
+    assert report["energy_drift"].verdict is Verdict.SKIPPED
+
+
+def test_the_fault_is_found_within_a_larger_machine():
+    """One broken body among many is named."""
+    bodies = [Body(f"b{i}", rod()) for i in range(6)]
+    bodies[3] = Body("b3", Moments.of_body(1.0, (0, 0, 0), np.diag([1, 1, 3.0])), strict=False)
+    joints = [
+        Joint(f"j{i}", Revolute("xyz"[i % 3]), f"b{i - 1}" if i else "world", f"b{i}", **LIMITS)
+        for i in range(6)
+    ]
+    report = found(Machine(bodies, joints))
+    failed = {name for name, finding in report.items() if finding.verdict is Verdict.FAIL}
+    assert failed == {"impossible_inertias"}
+    assert report["impossible_inertias"].value == 1
+    assert "`b3`" in report["impossible_inertias"].note
