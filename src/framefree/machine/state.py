@@ -22,22 +22,22 @@ UNIT_LENGTH = 1e-6
 
 def integrate(segments: Segments, x: Any, dv: Any) -> Any:
     """Move every joint of x (nx) by its part of dv (nv)."""
-    return _stacked(joint.kind.integrate(x[sx], dv[sv]) for joint, sx, sv in segments)
+    return _stacked(joint.kind.integrate(x[sx, :], dv[sv, :]) for joint, sx, sv in segments)
 
 
 def difference(segments: Segments, x0: Any, x1: Any) -> Any:
     """Return the shortest dv (nv) with integrate(x0, dv) = x1."""
-    return _stacked(joint.kind.difference(x0[sx], x1[sx]) for joint, sx, _ in segments)
+    return _stacked(joint.kind.difference(x0[sx, :], x1[sx, :]) for joint, sx, _ in segments)
 
 
 def normalise(segments: Segments, x: Any) -> Any:
     """Quaternions and (cos, sin) pairs of x (nx) brought back to unit length."""
-    return _stacked(joint.kind.normalise(x[sx]) for joint, sx, _ in segments)
+    return _stacked(joint.kind.normalise(x[sx, :]) for joint, sx, _ in segments)
 
 
 def rate_matrix(segments: Segments, x: Any) -> Any:
     """Return a (nx x nv), block diagonal: dx/dt = A v."""
-    blocks = [joint.kind.rate(x[sx]) for joint, sx, _ in segments]
+    blocks = [joint.kind.rate(x[sx, :]) for joint, sx, _ in segments]
     return casadi.diagcat(*blocks) if blocks else casadi.DM.zeros(0, 0)
 
 

@@ -112,7 +112,7 @@ def joint_resistance(machine: Machine, x: Matrix, v: Matrix) -> Matrix:
     """Joint springs, viscous and Coulomb friction (nv); it stands on the left."""
     parts = []
     for joint in machine.joints:
-        q, rate = x[machine.x_slice[joint.name]], v[machine.v_slice[joint.name]]
+        q, rate = x[machine.x_slice[joint.name], :], v[machine.v_slice[joint.name], :]
         force = joint.damping_force(rate)
         if joint.has_spring:
             force += joint.spring_force(q)
@@ -137,7 +137,7 @@ def potential(bodies: Bodies, x: Matrix) -> Matrix:
         total += machine.fluid.buoyancy_potential(body, G, machine.gravity)
     for joint in machine.joints:
         if joint.has_spring:
-            total += joint.spring_potential(x[machine.x_slice[joint.name]])
+            total += joint.spring_potential(x[machine.x_slice[joint.name], :])
     return total
 
 
@@ -166,7 +166,7 @@ def passive_power(bodies: Bodies, v: Matrix) -> Matrix:
 def _joint_losses(machine: Machine, v: Matrix) -> Matrix:
     lost = ca.SX(0)
     for joint in machine.joints:
-        rate = v[machine.v_slice[joint.name]]
+        rate = v[machine.v_slice[joint.name], :]
         lost += ca.dot(rate, joint.damping_force(rate))
         if joint.has_friction:
             lost += ca.dot(rate, joint.friction_force(rate))

@@ -29,7 +29,7 @@ def input_bias(state: TreeState) -> Matrix:
     for actuator in machine.actuators:
         joint = getattr(actuator, "joint", None)
         x, v = (
-            (state.x[machine.x_slice[joint]], state.v[machine.v_slice[joint]])
+            (state.x[machine.x_slice[joint], :], state.v[machine.v_slice[joint], :])
             if joint is not None
             else (ca.SX(0, 1), ca.SX(0, 1))
         )

@@ -55,7 +55,7 @@ def link_jacobians(links: Sequence[Link], state: Motion, x: Matrix, v: Matrix) -
         link, S = links[i], state.subspaces[i]
         value, rate = ca.SX(6, nv), ca.SX(6, nv)
         if parent is not None:
-            value, rate = parent.into(state.steps[i], Twist.of(S @ v[link.v]))
+            value, rate = parent.into(state.steps[i], Twist.of(S @ v[link.v, :]))
         value[:, link.v] = S
         if not link.constant_subspace:
             rate[:, link.v] = link.subspace_rate(x, v)

@@ -53,7 +53,7 @@ class Link:
 
     def step(self, x: Matrix) -> Step:
         """Pose of the link seen from its parent at configuration x of the machine."""
-        q = x[self.x]
+        q = x[self.x, :]
         R0, r0 = se3.rotation(self.start), se3.position(self.start)
         if isinstance(self.kind, Revolute):
             return Step(R0, r0, (ca.cos(q), ca.sin(q)))
@@ -70,15 +70,15 @@ class Link:
             S = ca.SX(6, 1)
             S[2 if isinstance(self.kind, Prismatic) else 5] = 1
             return S
-        return ca.sparsify(ca.SX(self.kind.jacobian(x[self.x])))
+        return ca.sparsify(ca.SX(self.kind.jacobian(x[self.x, :])))
 
     def subspace_bias(self, x: Matrix, v: Matrix) -> Twist:
         """Return ``(dS/dt) v`` for a joint whose subspace moves in link axes."""
-        return Twist.of(self.subspace_rate(x, v) @ v[self.v])
+        return Twist.of(self.subspace_rate(x, v) @ v[self.v, :])
 
     def subspace_rate(self, x: Matrix, v: Matrix) -> Matrix:
         """Return ``dS/dt`` (6 x nv) in link axes."""
-        return self._rate_function(x[self.x], v[self.v])
+        return self._rate_function(x[self.x, :], v[self.v, :])
 
     @cached_property
     def _rate_function(self) -> ca.Function:

@@ -71,7 +71,7 @@ def motion(links: Sequence[Link], x: Matrix, v: Matrix) -> Motion:
 
     def visit(i: int, parent: Twist | None) -> Twist:
         link = links[i]
-        joint = Twist.of(subspaces[i] @ v[link.v])
+        joint = Twist.of(subspaces[i] @ v[link.v, :])
         carried = steps[i].twist_into(parent) if parent is not None else Twist.zero()
         bias = carried.cross(joint)
         biases.append(bias if link.constant_subspace else bias.plus(link.subspace_bias(x, v)))
@@ -104,7 +104,7 @@ def articulated_body(
 
     def inward(i: int, value: tuple[Inertia, Wrench]) -> tuple[Inertia, Wrench] | None:
         link, (inertia, resistance) = links[i], value
-        S, tau = state.subspaces[i], force[link.v]
+        S, tau = state.subspaces[i], force[link.v, :]
         U = inertia.matrix @ S
         D = symmetric(S.T @ U) + link.armature
         free = tau - S.T @ ca.vertcat(*resistance)
@@ -195,7 +195,7 @@ def newton_euler(
 
     def outward(i: int, parent: Twist | None) -> Twist:
         carried = state.steps[i].twist_into(_world(gravity) if parent is None else parent)
-        joint = Twist.of(state.subspaces[i] @ acceleration[links[i].v])
+        joint = Twist.of(state.subspaces[i] @ acceleration[links[i].v, :])
         return carried.plus(state.biases[i]).plus(joint)
 
     needed = [
@@ -206,7 +206,7 @@ def newton_euler(
         links, needed, lambda i, wrench: state.steps[i].wrench_out(wrench), Wrench.plus
     )
     forces = [
-        state.subspaces[i].T @ ca.vertcat(*wrench) + links[i].armature @ acceleration[links[i].v]
+        state.subspaces[i].T @ ca.vertcat(*wrench) + links[i].armature @ acceleration[links[i].v, :]
         for i, wrench in enumerate(wrenches)
     ]
     return _stack(forces), wrenches

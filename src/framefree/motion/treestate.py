@@ -73,7 +73,7 @@ class TreeState:
         motion = self.motion
 
         def visit(i: int, parent: Twist | None) -> Twist:
-            joint = motion.biases[i].plus(Twist.of(motion.subspaces[i] @ a[self.links[i].v]))
+            joint = motion.biases[i].plus(Twist.of(motion.subspaces[i] @ a[self.links[i].v, :]))
             return joint if parent is None else motion.steps[i].twist_into(parent).plus(joint)
 
         return self._of_bodies(recursion.over_children(self.links, visit))
@@ -195,7 +195,7 @@ class TreeState:
             self.links, self.model.inertias, self.motion.twists, strict=True
         ):
             momentum = inertia.times(twist)
-            rate = self.v[link.v]
+            rate = self.v[link.v, :]
             total += ca.dot(momentum.force, twist.linear) + ca.dot(momentum.moment, twist.angular)
             total += ca.dot(rate, link.armature @ rate)
         return total / 2

@@ -58,7 +58,7 @@ class JointGroup:
 
     def _of_joint(self, joint: Joint, a: Matrix, b: Matrix) -> Matrix:
         span = self.machine.v_slice[joint.name]
-        return kind_bracket(joint.kind, a[span], b[span])
+        return kind_bracket(joint.kind, a[span, :], b[span, :])
 
 
 def kind_bracket(kind: JointKind, a: Matrix, b: Matrix) -> Matrix:
@@ -72,7 +72,8 @@ def kind_bracket(kind: JointKind, a: Matrix, b: Matrix) -> Matrix:
 def inverse_differential(group: Group, theta: Matrix, w: Matrix) -> Matrix:
     """Rate of theta where x = x0 exp(theta) moves at w.
 
-    It is ``w + [theta, w]/2 + [theta, [theta, w]]/12``. The next term of the series has the power 4 of theta; as theta is dt w to first order, stopping
+    It is ``w + [theta, w]/2 + [theta, [theta, w]]/12``. The next term of the series has the power 4
+    of theta; as theta is dt w to first order, stopping
     here serves methods up to order 5.
     """
     first = group.bracket(theta, w)
