@@ -49,7 +49,7 @@ def document(root: Element, remarks: Iterable[str]) -> str:
 def check_numeric(machine: Machine, problems: Problems) -> None:
     """Refuse a machine with tunable numbers."""
     if len(machine.parameters.names):
-        problems.add("the machine has tunable numbers; write `machine.numeric()` instead")
+        problems.add("the machine has tunable numbers; write `machine.numeric` instead")
     problems.raise_if_any(WriteError)
 
 
