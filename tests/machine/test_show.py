@@ -32,35 +32,26 @@ def lines_of(machine, width=100):
 
 def test_the_tree_of_an_arm():
     machine = read(ARM.replace("</robot>", MIMIC + "</robot>"))
-    assert (
-        lines_of(machine)[:32]
-        == [
-            "sample  3 bodies, 3 coordinates (nx), 3 velocities (nv), 2 inputs (nu), 6 kg",
-            "",
-            "body       joint  kind         x  mass",
-            "world",
-            "└ upper    lift   prismatic z  0  2 kg",
-            "  └ lower  bend   revolute y   1  4 kg",
-            "    └ grip  close  revolute x   2     -".replace("└ grip  ", "└ grip "),
-            "",
-            "limits and forces of joints",
-            "  joint          range    effort    speed    damping    friction",
-            "  lift         -1 .. 2 m        30        4",
-            "  bend     -1 .. 2 rad        30        4        0.5         0.2",
-            "  close                         7        1",
-        ][:0]
-        or True
-    )
+    assert lines_of(machine)[:13] == [
+        "sample  3 bodies, 3 coordinates (nx), 3 velocities (nv), 2 inputs (nu), 6 kg",
+        "",
+        "body        joint  kind         x  mass",
+        "world",
+        "└ upper     lift   prismatic z  0  2 kg",
+        "  └ lower   bend   revolute y   1  4 kg",
+        "    └ grip  close  revolute x   2     -",
+        "",
+        "limits and forces of joints",
+        "  joint          range    effort    speed    damping    friction",
+        "  lift       -1 .. 2 m        30        4",
+        "  bend     -1 .. 2 rad        30        4        0.5         0.2",
+        "  close                        7        1",
+    ]
     text = text_of(machine)
     for words in (
-        "sample  3 bodies, 3 coordinates (nx), 3 velocities (nv), 2 inputs (nu), 6 kg",
-        "└ upper",
-        "  └ lower",
-        "prismatic z",
-        "-1 .. 2 rad",
         "on lower: tool, tip",
         "on world: base",
-        "close = 0.5 bend + -0.1",
+        "close = 0.5 bend - 0.1",
         "motors on joints of their name, limited by its effort: lift, bend",
         "the mass of link `base`, 2 kg: it is fixed to the world",
         "moves no mass",

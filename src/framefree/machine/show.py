@@ -235,7 +235,7 @@ def _coupling(coupling: Coupling) -> str:
         pairs = zip(law.multipliers, coupling.sources, strict=True)
         terms = [f"{_short(factor)} {source}" for factor, source in pairs]
         terms += [_short(law.offset)] if law.offset else []
-        return f"{coupling.target} = {' + '.join(terms)}"
+        return f"{coupling.target} = {' + '.join(terms)}".replace("+ -", "- ")
     return f"{coupling.target} = {type(law).__name__.lower()} of {', '.join(coupling.sources)}"
 
 

@@ -48,7 +48,6 @@ def read_urdf(source: Source, robot: Element, options: Options) -> Machine:
     build.remark_on_inertia()
     problems.raise_if_any(ReadError)
     build.remark_on_limits()
-    build.remark_on_mass()
     driven = {coupling.target for coupling in couplings}
     free = [j for j in build.joints if j.name not in driven and not isinstance(j.kind, Free)]
     with problems.at(source.name):
@@ -222,19 +221,6 @@ class _Build:
             self.remarks.append(
                 f"{first.place.words}{more}: the limits leave no room, {words}; read as no limits"
             )
-
-    def remark_on_mass(self) -> None:
-        """Note joints that move no mass: the mass matrix is then singular."""
-        carries: dict[str, bool] = {}
-        for name, body in reversed(self._bodies.items()):
-            carries[name] = carries.get(name, False) or body.moments is not None
-            parent = body.joint.parent
-            carries[parent] = carries.get(parent, False) or carries[name]
-            if not carries[name] and body.joint.nv:
-                self.remarks.append(
-                    f"{body.place.words}: joint `{body.joint.name}` moves no mass, so that "
-                    "forces on it have no finite effect; give the link an <inertial>"
-                )
 
     # ------------------------------------------------------------------ pieces
 
