@@ -16,20 +16,26 @@ machine's own state.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import casadi as ca
 import numpy as np
 
 from framefree.geometry import quaternion, se3
+from framefree.kernel import Kernel
 from framefree.machine import Machine, MachineError
 from framefree.machine.values import constant_pose
 from framefree.motion import forces
 from framefree.motion.equations import Equations, Output, Quantity
 from framefree.motion.maximal_kinematics import MaximalModel, stack, step_of
 from framefree.motion.maximal_state import MaximalState
+from framefree.motion.maximal_sweeps import LoopedMaximal, supports_loops
 from framefree.motion.spatial import Matrix, Twist
 
 Outputs = dict[str, Output]
+
+LOOPED = 32
+"""From so many bodies on, quantities that can be are compiled as loops over bodies."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +134,20 @@ class Maximal(Equations):
         if kind == "frame_pose":
             return Quantity(("x",), lambda x: self._frame_pose(which, x))
         return super().quantity(name)
+
+    def kernel(self, name: str) -> Kernel:
+        """Return the compiled call of a quantity; for long machines a native loop over bodies."""
+        long = len(self.machine.bodies) >= LOOPED and supports_loops(self.machine)
+        if not long or self.model.stabilisation or name not in self.looped.programs:
+            return super().kernel(name)
+        if name not in self._kernels:
+            self._kernels[name] = self.looped.programs[name]().compile()
+        return self._kernels[name]
+
+    @cached_property
+    def looped(self) -> LoopedMaximal:
+        """Programs that loop over the bodies, and the means to write others."""
+        return LoopedMaximal(self.model)
 
     def redundancy(self, x: np.ndarray, tolerance: float = 1e-9) -> Redundancy:
         """Say which rows of J repeat others at a configuration, and what that leaves open.

@@ -95,11 +95,12 @@ class Elimination:
 
     def __init__(self, connections: Sequence[Connection], border: Border) -> None:
         self.connections, self.border = connections, border
-        self._factors: list[_Factor] = []
+        self._factors: list[Factor] = []
         inertias = [connection.inertia for connection in connections]
         for i in reversed(range(len(connections))):
             connection = connections[i]
-            factor = _Factor(connection, inertias[i].matrix)
+            M = inertias[i].matrix
+            factor = Factor.of(connection.directions, connection.armature, M)
             self._factors.insert(0, factor)
             if connection.parent >= 0:
                 shown = connection.step.inertia_out(Inertia.of(factor.shown))
@@ -135,15 +136,14 @@ class Elimination:
         self, loads: Sequence[Matrix], drive: Matrix, biases: Sequence[Matrix] | None
     ) -> Solution:
         columns = drive.shape[1]
-        given = [_Given.zero(columns)] * len(self.connections)
+        given: dict[int, Given] = {}
         totals = list(loads)
         for i in reversed(range(len(totals))):
             connection = self.connections[i]
-            bias = ca.SX(6, 1) if biases is None else biases[i]
-            given[i] = self._factors[i].inward(totals[i], drive[connection.v, :])
+            bias = None if biases is None else biases[i]
+            given[i] = self._factors[i].inward(totals[i], drive[connection.v, :], bias)
             if connection.parent >= 0:
-                passed = given[i].passed - self._factors[i].shown @ bias
-                out = connection.step.wrench_out(Wrench.of(passed)).vector
+                out = connection.step.wrench_out(Wrench.of(given[i].passed)).vector
                 totals[connection.parent] = totals[connection.parent] + out
         accelerations: list[Matrix] = []
         rates: list[Matrix] = []
@@ -180,62 +180,72 @@ class Elimination:
         return symmetric(self._border_of(self._solve_tree(loads, self.border.joints.T, None)))
 
 
-class _Given(NamedTuple):
-    """What the inward sweep leaves for the outward one at a body."""
+class Given(NamedTuple):
+    """What the inward sweep leaves at a body for the outward one, and `passed` for the parent."""
 
     offset: Matrix
     blocked: Matrix
     passed: Matrix
 
-    @classmethod
-    def zero(cls, columns: int) -> "_Given":
-        return cls(ca.SX(0, columns), ca.SX(0, columns), ca.SX(6, columns))
 
-
-class _Factor:
+class Factor(NamedTuple):
     """One body and its joint eliminated. M is the body's inertia with all that it carries.
 
-    D = S^T M S + A;   Lam = N^T M N - N^T M S D^-1 S^T M N    inertia along what the joint blocks;
-    shown = N Lam N^T + W (A - A D^-1 A) W^T + W Z N^T + N Z^T W^T,   Z = A D^-1 S^T M N.
+    D = S^T M S + A;   Uz = N^T M S;   Kz = D^-1 Uz^T;   Lam = N^T M N - Uz Kz;
+    and what the parent feels of them, with Ky = D^-1 A and Z = A Kz where rotors turn:
+    shown = N Lam N^T + W (A - A Ky) W^T + W Z N^T + N Z^T W^T.
     """
 
-    def __init__(self, connection: Connection, M: Matrix) -> None:
-        S, W, N = self.S, self.W, self.N = connection.directions
-        self.A = connection.armature
-        self.geared = not self.A.is_zero()
-        self.U = M @ S
-        self.D = symmetric(S.T @ self.U) + self.A
-        self.Uz = N.T @ self.U
-        self.Kz = solve_symmetric(self.D, self.Uz.T)
-        self.Lam = symmetric(N.T @ M @ N - self.Uz @ self.Kz)
-        self.shown = N @ self.Lam @ N.T
-        if self.geared:
-            self.Ky = solve_symmetric(self.D, self.A)
-            Z = self.A @ self.Kz
-            along = symmetric(self.A - self.A @ self.Ky)
-            self.Z = Z
-            self.shown = self.shown + W @ along @ W.T + W @ Z @ N.T + N @ Z.T @ W.T
-        self.shown = symmetric(self.shown)
+    directions: Directions
+    A: Matrix
+    D: Matrix
+    Uz: Matrix
+    Kz: Matrix
+    Lam: Matrix
+    shown: Matrix
+    Ky: Matrix | None
+    Z: Matrix | None
 
-    def inward(self, load: Matrix, tau: Matrix) -> _Given:
-        """Return what the parent feels of a load on the body and a joint force, with its sign."""
-        u = solve_symmetric(self.D, tau + self.S.T @ load)
-        blocked = self.N.T @ load - self.Uz @ u
-        along = self.A @ u - tau if self.geared else -tau
-        return _Given(u, blocked, ca.densify(self.N @ blocked + self.W @ along))
+    @classmethod
+    def of(cls, directions: Directions, A: Matrix, M: Matrix) -> "Factor":
+        """Eliminate a body of inertia M (6x6) whose joint has rotors A (nv x nv)."""
+        S, W, N = directions
+        U = M @ S
+        D = symmetric(S.T @ U) + A
+        Uz = N.T @ U
+        Kz = solve_symmetric(D, Uz.T)
+        Lam = symmetric(N.T @ M @ N - Uz @ Kz)
+        shown, Ky, Z = N @ Lam @ N.T, None, None
+        if not A.is_zero():
+            Ky, Z = solve_symmetric(D, A), A @ Kz
+            mixed = W @ Z @ N.T
+            shown = shown + W @ symmetric(A - A @ Ky) @ W.T + mixed + mixed.T
+        return cls(directions, A, D, Uz, Kz, Lam, symmetric(shown), Ky, Z)
 
-    def outward(self, carried: Matrix, given: _Given, tau: Matrix) -> tuple[Matrix, Matrix, Matrix]:
+    def inward(self, load: Matrix, tau: Matrix, bias: Matrix | None) -> Given:
+        """Return what the parent feels of a load on the body, a joint force and a bias."""
+        S, W, N = self.directions
+        u = solve_symmetric(self.D, tau + S.T @ load)
+        blocked = N.T @ load - self.Uz @ u
+        along = -tau if self.Ky is None else self.A @ u - tau
+        passed = N @ blocked + W @ along
+        if bias is not None:
+            passed = passed - self.shown @ bias
+        return Given(u, blocked, ca.densify(passed))
+
+    def outward(self, carried: Matrix, given: Given, tau: Matrix) -> tuple[Matrix, Matrix, Matrix]:
         """Return acceleration, joint rate and joint wrench for the acceleration carried to here."""
-        z, along = self.N.T @ carried, self.W.T @ carried
+        S, W, N = self.directions
+        z, along = N.T @ carried, W.T @ carried
         total = given.offset - self.Kz @ z
         lam = self.Lam @ z - given.blocked
         drive = tau
-        if self.geared:
+        if self.Ky is not None and self.Z is not None:
             total = total + self.Ky @ along
             lam = lam + self.Z.T @ along
             drive = tau - self.A @ (total - along)
-        acceleration = ca.densify(self.N @ z + self.S @ total)
-        return acceleration, total - along, ca.densify(self.N @ lam + self.W @ drive)
+        acceleration = ca.densify(N @ z + S @ total)
+        return acceleration, total - along, ca.densify(N @ lam + W @ drive)
 
 
 def least_norm(matrix: Matrix, right: Matrix) -> tuple[Matrix, Matrix]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from framefree.geometry import quaternion
+from framefree.geometry import quaternion, se3
 from framefree.machine.joints import (
     Continuous,
     Cylindrical,
@@ -31,7 +31,7 @@ from framefree.machine.joints import (
 )
 from framefree.machine.values import constant_pose
 from framefree.motion.links import Link
-from framefree.motion.spatial import Matrix, solve_symmetric
+from framefree.motion.spatial import Matrix, Step, Twist, solve_symmetric
 
 
 class Directions(NamedTuple):
@@ -59,6 +59,38 @@ def dual_rate(link: Link, x: Matrix, v: Matrix) -> Matrix:
     W = ca.densify(ca.SX(directions(link, padded).W))
     rate = ca.jtimes(ca.vec(W), q, ca.mtimes(link.kind.rate(q), v[link.v]))
     return ca.reshape(ca.substitute(rate, q, x[link.x]), *W.shape)
+
+
+def joint_pose(link: Link, parent: Matrix | None, own: Matrix) -> Matrix:
+    """Pose (4x4) that a joint has, in link axes, from its links' poses; parent None: the world."""
+    on_parent = own if parent is None else se3.compose(se3.inverse(parent), own)
+    return se3.compose(se3.inverse(link.start), on_parent)
+
+
+def joint_step(link: Link, G: Matrix, x: Matrix) -> Step:
+    """Pose of a link on its parent's: turned as the bodies are, placed as the joint allows.
+
+    G is the joint's pose as the bodies have it, x the machine's joint coordinates.
+    """
+    R0, r0, R = se3.rotation(link.start), se3.position(link.start), se3.rotation(G)
+    if isinstance(link.kind, Prismatic):
+        return Step(R0, r0 + R0[:, 2] * x[link.x])
+    if link.turned_to_z:
+        return Step(R0, r0, (R[0, 0], R[1, 0]))
+    known = link.kind.pose(x[link.x])
+    if not has_coordinates(link.kind) or not link.kind.nx:
+        R = se3.rotation(known)
+    return Step(R0 @ R, r0 + R0 @ se3.position(known))
+
+
+def joint_bias(link: Link, carried: Twist, relative: Twist, x: Matrix, v: Matrix) -> Matrix:
+    """Bias b (6): a_i = X_i a_p + b + S y in link axes, with X_i a_p the acceleration carried here.
+
+    Its part along N is gamma of the joint's rows: N^T dS v stands for -(dN/dt)^T xi, which is the
+    same where the joint holds.
+    """
+    bias = carried.cross(relative).vector
+    return bias if link.constant_subspace else bias + link.subspace_bias(x, v).vector
 
 
 def _constant(values: np.ndarray) -> Matrix:

@@ -12,10 +12,17 @@ import casadi as ca
 
 from framefree.geometry import quaternion, se3
 from framefree.machine import Machine
-from framefree.machine.joints import Prismatic
 from framefree.motion import forces
 from framefree.motion.links import Link
-from framefree.motion.maximal_joints import Directions, coordinates, directions, has_coordinates
+from framefree.motion.maximal_joints import (
+    Directions,
+    coordinates,
+    directions,
+    has_coordinates,
+    joint_bias,
+    joint_pose,
+    joint_step,
+)
 from framefree.motion.spatial import Matrix, Step, Twist, Wrench
 from framefree.motion.treestate import TreeModel
 
@@ -130,13 +137,11 @@ class Kinematics:
     @cached_property
     def joint_poses(self) -> list[Matrix]:
         """Pose (4x4) that each joint has, in the axes of its link, found from the bodies' poses."""
-        found = []
-        for link, G in zip(self.links, self.link_poses, strict=True):
-            parent = (
-                G if link.parent < 0 else se3.compose(se3.inverse(self.link_poses[link.parent]), G)
-            )
-            found.append(se3.compose(se3.inverse(link.start), parent))
-        return found
+        poses = self.link_poses
+        return [
+            joint_pose(link, None if link.parent < 0 else poses[link.parent], G)
+            for link, G in zip(self.links, poses, strict=True)
+        ]
 
     @cached_property
     def joint_x(self) -> Matrix:
@@ -150,19 +155,10 @@ class Kinematics:
     @cached_property
     def steps(self) -> list[Step]:
         """Pose of every link on its parent's: turned as bodies are, placed as joints allow."""
-        return [self._step(link, G) for link, G in zip(self.links, self.joint_poses, strict=True)]
-
-    def _step(self, link: Link, G: Matrix) -> Step:
-        R0, r0, R = se3.rotation(link.start), se3.position(link.start), se3.rotation(G)
-        q = self.joint_x[link.x]
-        if isinstance(link.kind, Prismatic):
-            return Step(R0, r0 + R0[:, 2] * q)
-        if link.turned_to_z:
-            return Step(R0, r0, (R[0, 0], R[1, 0]))
-        known = link.kind.pose(q)
-        if not has_coordinates(link.kind) or not link.kind.nx:
-            R = se3.rotation(known)
-        return Step(R0 @ R, r0 + R0 @ se3.position(known))
+        return [
+            joint_step(link, G, self.joint_x)
+            for link, G in zip(self.links, self.joint_poses, strict=True)
+        ]
 
     @cached_property
     def directions(self) -> list[Directions]:
@@ -204,21 +200,15 @@ class Kinematics:
 
     @cached_property
     def biases(self) -> list[Matrix]:
-        """Bias b (6) of each joint: a_i = X_i a_p + b_i + S_i y_i in link axes.
-
-        Its part along N is gamma of the joint's rows: N^T dS v stands for -(dN/dt)^T xi, which is
-        the same where the joint holds.
-        """
+        """Bias of each joint, see `joint_bias`; stabilisation included."""
         found = []
         for i, link in enumerate(self.links):
-            bias = self.carried[i].cross(Twist.of(self.relative[i])).vector
-            if not link.constant_subspace:
-                bias = bias + link.subspace_bias(self.joint_x, self.joint_v).vector
+            carried, relative = self.carried[i], self.relative[i]
+            bias = joint_bias(link, carried, Twist.of(relative), self.joint_x, self.joint_v)
             if self.model.stabilisation:
                 N = self.directions[i].N
                 turn = ca.diagcat(link.to_joint, link.to_joint)
-                error = turn.T @ self.violations[i]
-                bias = bias - N @ (N.T @ self.pull(error, self.relative[i]))
+                bias = bias - N @ (N.T @ self.pull(turn.T @ self.violations[i], relative))
             found.append(bias)
         return found
 

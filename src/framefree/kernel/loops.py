@@ -1,0 +1,425 @@
+"""Programs made of calls: a few small functions run natively over blocks of one workspace.
+
+Straight-line code grows with the machine. A long chain of bodies does the same few things for each
+body, so its program is a list of calls: which function, on which blocks of the workspace. The code
+is that of the functions alone, however long the list; the list is a table that a native loop walks.
+
+    calls = Calls("sums")
+    x, total = calls.input("x", (100,)), calls.output("total", (1,))
+    sofar = calls.zeros(1)
+    for k in range(99):
+        following = calls.block(1)
+        calls.call(add, [sofar, x[k : k + 1]], [following])
+        sofar = following
+    calls.call(add, [sofar, x[99:]], [total])
+    kernel = calls.compile()          # called like any other kernel
+
+A function may not write where it reads: give it another block.
+"""
+
+import ctypes
+import hashlib
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import casadi as ca
+
+from framefree.kernel import cache, interpreter
+from framefree.kernel.batch import define_outer
+from framefree.kernel.build import _versions
+from framefree.kernel.call import Caller
+from framefree.kernel.code import Module, bits
+from framefree.kernel.entry import define_entry
+from framefree.kernel.graph import CompileError, Graph, Port, read
+from framefree.kernel.interpreter import HEADER
+from framefree.kernel.kernel import Kernel
+from framefree.kernel.loopcode import define_run, define_tiles, define_variant, define_walk
+from framefree.kernel.native import Layout, Native, compile_object, load_object
+from framefree.kernel.optimise import optimise
+from framefree.kernel.program import Program, Stage, lay_out
+from framefree.kernel.rows import define_gather, define_scatter
+from framefree.kernel.target import Target, host
+from framefree.kernel.timeloop import define_rollout
+
+NEAR = 256 * 1024  # bytes of workspace that should stay in the cache nearest but one
+MOST_GROUPS = 8
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive slots of the workspace."""
+
+    start: int
+    size: int
+
+    def __getitem__(self, part: slice) -> "Block":
+        first, last, step = part.indices(self.size)
+        if step != 1:
+            raise CompileError("a block can only be cut in consecutive pieces")
+        return Block(self.start + first, max(last - first, 0))
+
+    def overlaps(self, other: "Block") -> bool:
+        """Tell whether two blocks share slots."""
+        return max(self.start, other.start) < min(self.start + self.size, other.start + other.size)
+
+
+@dataclass(frozen=True)
+class Constant:
+    """Numbers that a call reads besides its blocks, the same in every state."""
+
+    values: tuple[float, ...]
+
+    @property
+    def size(self) -> int:
+        """How many."""
+        return len(self.values)
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a function."""
+
+    variant: int
+    inputs: tuple[Block | Constant, ...]
+    outputs: tuple[Block, ...]
+
+
+@dataclass
+class _Variant:
+    """A function, and which of its inputs are constants."""
+
+    function: ca.Function
+    constant: tuple[bool, ...]
+    original: ca.Function  # kept, for its identity is the key
+
+
+class _Caller(Caller):
+    """Keeps alive the code for single states too."""
+
+    single: Native
+
+
+class Calls:
+    """A program that is a list of calls; see the top of the file."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.inputs: list[tuple[Port, Block]] = []
+        self.outputs: list[tuple[Port, Block]] = []
+        self._calls: list[Call] = []
+        self._variants: dict[tuple[int, tuple[bool, ...]], int] = {}
+        self._kinds: list[_Variant] = []
+        self._free: dict[int, list[Block]] = {}
+        self._zeros: list[Block] = []
+        self._written = bytearray()
+        self._programs: list[Program] = []
+
+    # ------------------------------------------------------------------ blocks
+
+    def input(self, name: str, shape: tuple[int, ...]) -> Block:
+        """Return the block of a new input."""
+        return self._port(self.inputs, name, shape)
+
+    def output(self, name: str, shape: tuple[int, ...]) -> Block:
+        """Return the block of a new output; every element must be written by some call."""
+        return self._port(self.outputs, name, shape)
+
+    def block(self, size: int) -> Block:
+        """Return slots for what one call hands to another."""
+        pool = self._free.get(size)
+        if pool:
+            return pool.pop()
+        return self._more(size)
+
+    def release(self, block: Block) -> None:
+        """Let the slots of `block` be used again by calls that come later."""
+        self._free.setdefault(block.size, []).append(block)
+
+    def zeros(self, size: int) -> Block:
+        """Return slots that hold zeros; nobody may write to them."""
+        if not self._zeros or size > self._zeros[-1].size:
+            self._zeros.append(self._more(max(size, 32)))
+            self._mark(self._zeros[-1])
+        return self._zeros[-1][:size]
+
+    def _port(self, ports: list[tuple[Port, Block]], name: str, shape: tuple[int, ...]) -> Block:
+        port = Port(name, shape)
+        ports.append((port, self._more(port.size)))
+        if ports is self.inputs:
+            self._mark(ports[-1][1])
+        return ports[-1][1]
+
+    def _more(self, size: int) -> Block:
+        self._written.extend(bytes(size))
+        return Block(len(self._written) - size, size)
+
+    def _mark(self, block: Block) -> None:
+        self._written[block.start : block.start + block.size] = b"\1" * block.size
+
+    @property
+    def _slots(self) -> int:
+        return len(self._written)
+
+    # ------------------------------------------------------------------ calls
+
+    def call(
+        self,
+        function: ca.Function,
+        inputs: Sequence[Block | Constant],
+        outputs: Sequence[Block],
+    ) -> None:
+        """Append a call; blocks in the order of the function's inputs and outputs."""
+        self._check(function, inputs, outputs)
+        constant = tuple(isinstance(one, Constant) for one in inputs)
+        key = (id(function), constant)
+        if key not in self._variants:
+            self._variants[key] = len(self._kinds)
+            self._kinds.append(_Variant(_as_columns(function), constant, function))
+        variant = self._variants[key]
+        self._calls.append(Call(variant, tuple(inputs), tuple(outputs)))
+        for block in outputs:
+            self._mark(block)
+
+    def _check(
+        self,
+        function: ca.Function,
+        inputs: Sequence[Block | Constant],
+        outputs: Sequence[Block],
+    ) -> None:
+        sizes = [function.numel_in(k) for k in range(function.n_in())]
+        given = [one.size for one in inputs]
+        if sizes != given:
+            raise CompileError(
+                f"`{function.name()}` takes blocks of sizes {sizes}, but got {given}"
+            )
+        sizes = [function.numel_out(k) for k in range(function.n_out())]
+        given = [one.size for one in outputs]
+        if sizes != given:
+            raise CompileError(
+                f"`{function.name()}` gives blocks of sizes {sizes}, but got {given}"
+            )
+        blocks = [one for one in inputs if isinstance(one, Block)]
+        for block in blocks:
+            if not all(self._written[block.start : block.start + block.size]):
+                raise CompileError(f"`{function.name()}` would read what no call has written")
+        constant = [block for _, block in self.inputs] + self._zeros
+        for written in outputs:
+            if any(map(written.overlaps, blocks)):
+                raise CompileError(f"`{function.name()}` would write where it reads")
+            if any(map(written.overlaps, constant)):
+                raise CompileError(f"`{function.name()}` would write over inputs or zeros")
+
+    @property
+    def latest(self) -> tuple[Block, ...]:
+        """The outputs of the latest call."""
+        return self._calls[-1].outputs
+
+    # ------------------------------------------------------------------ as a CasADi function
+
+    def function(self) -> ca.Function:
+        """Return the same program as a `casadi.Function`, for derivatives and for checking."""
+        symbols = [ca.MX.sym(port.name, port.size) for port, _ in self.inputs]
+        slots: list[tuple[ca.MX, int]] = [(ca.MX(0.0), 0)] * self._slots
+        for symbol, (_, block) in zip(symbols, self.inputs, strict=True):
+            slots[block.start : block.start + block.size] = [(symbol, k) for k in range(block.size)]
+        for call in self._calls:
+            function = self._kinds[call.variant].function
+            arguments = [
+                ca.DM(one.values) if isinstance(one, Constant) else _collect(slots, one)
+                for one in call.inputs
+            ]
+            for block, result in zip(call.outputs, function.call(arguments), strict=True):
+                slots[block.start : block.start + block.size] = [
+                    (result, k) for k in range(block.size)
+                ]
+        results = [_collect(slots, block) for _, block in self.outputs]
+        names = [port.name for port, _ in self.inputs], [port.name for port, _ in self.outputs]
+        return ca.Function(self.name, symbols, results, *names)
+
+    # ------------------------------------------------------------------ as native code
+
+    def compile(self, *, use_cache: bool = True, lanes: int | None = None) -> Kernel:
+        """Compile to native code; the result is called like any other kernel.
+
+        A single state has code of its own, with one lane: it needs a fraction of the memory.
+        """
+        for port, block in self.outputs:
+            if not all(self._written[block.start : block.start + block.size]):
+                raise CompileError(f"no call writes all of the output `{port.name}`")
+        target, program = host(lanes), self._program()
+        native = load_object(self._object(program, target, use_cache), target)
+        caller = _Caller(self.name, *self._ports, native, _layout(program, target))
+        if target.lanes > 1:
+            one = replace(target, lanes=1)
+            caller.single = load_object(self._object(program, one, use_cache), one)
+            _join(native, caller.single)
+        return self._kernel(caller)
+
+    def _kernel(self, caller: Caller) -> Kernel:
+        call = caller
+        if interpreter.available():
+            call = interpreter.builtin(
+                caller.native.entry, self.name, f"Compiled {self.name}.", caller
+            )
+        members = {"__call__": call, "__doc__": Kernel.__doc__}
+        members["function"] = cached_property(lambda _: self.function())
+        kernel = type("Kernel", (Kernel,), members)()
+        kernel.name, kernel._caller = self.name, caller
+        kernel.inputs, kernel.outputs = self._ports
+        return kernel
+
+    @property
+    def _ports(self) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
+        return tuple(port for port, _ in self.inputs), tuple(port for port, _ in self.outputs)
+
+    def _object(self, program: Program, target: Target, use_cache: bool) -> bytes:
+        """Return the object file, from the cache if it is there."""
+        key = self._key(target) if use_cache and cache.enabled() else None
+        binary = cache.load(key) if key is not None else None
+        if binary is None:
+            binary = compile_object(self._assembly(program, target), target)
+            if key is not None:
+                cache.store(key, binary)
+        return binary
+
+    def _program(self) -> Program:
+        """Return what the loops over rows and time need to know: ports, slots and weight."""
+        zeros = [k for block in self._zeros for k in range(block.start, block.start + block.size)]
+        scratch = max((_temporaries(variant) for variant in self._laid_out), default=0)
+        return Program(
+            Graph(*self._ports, (), ()),
+            tuple(block.start for _, block in self.inputs),
+            tuple(block.start for _, block in self.outputs),
+            dict.fromkeys(zeros, 0.0),
+            (Stage(0, 0, {}, {}),),
+            slots=max(self._slots + scratch, 1),
+            circular=0,
+            weight=sum(self._laid_out[call.variant].weight for call in self._calls),
+        )
+
+    @property
+    def _laid_out(self) -> list[Program]:
+        """The functions as programs of their own."""
+        found = self._programs
+        for variant in self._kinds[len(found) :]:
+            function = variant.function
+            inputs = [Port(n, (function.numel_in(k),)) for k, n in enumerate(function.name_in())]
+            outputs = [Port(n, (function.numel_out(k),)) for k, n in enumerate(function.name_out())]
+            graph = read(function, inputs, outputs)
+            found.append(lay_out(optimise(graph, fma=host().fma)))
+        return found
+
+    def _assembly(self, program: Program, target: Target) -> str:
+        module = Module(target)
+        define_gather(module)
+        define_scatter(module)
+        scratch = self._slots
+        for index, (variant, kind) in enumerate(zip(self._laid_out, self._kinds, strict=True)):
+            define_variant(module, f"variant{index}", program, variant, kind.constant, scratch)
+        width = 1 + max((len(call.inputs) + len(call.outputs) for call in self._calls), default=0)
+        define_walk(module, len(self._kinds), len(self._calls), width)
+        define_tiles(module, program)
+        define_outer(module, program, "part", "tiles", "")
+        define_run(module, _layout(program, target).rows)
+        define_rollout(module, program)
+        define_entry(module, program, HEADER)
+        table, numbers = self._tables(width, target)
+        single = "@single = internal global ptr null\n"
+        return module.text() + table + numbers + single
+
+    def _tables(self, width: int, target: Target) -> tuple[str, str]:
+        """Return the table of calls and that of the constants, as LLVM globals."""
+        size = target.lanes * 8
+        numbers: dict[tuple[float, ...], int] = {}
+        stored: list[float] = []
+        rows: list[int] = []
+        for call in self._calls:
+            row = [call.variant]
+            for one in (*call.inputs, *call.outputs):
+                if isinstance(one, Block):
+                    row.append(one.start * size)
+                    continue
+                if one.values not in numbers:
+                    numbers[one.values] = len(stored)
+                    stored.extend(one.values)
+                row.append(numbers[one.values] * 8)
+            rows.extend(row + [0] * (width - len(row)))
+        return (
+            _global("calls", "i64", [str(value) for value in rows], 8),
+            _global("numbers", "double", [bits(value) for value in stored], 64),
+        )
+
+    def _key(self, target: Target) -> bytes | None:
+        """Return what the object file depends on, as a digest; None if it cannot be told."""
+        versions = _versions()
+        if versions is None:
+            return None
+        parts = [versions, repr((self.inputs, self.outputs, target, self._slots)).encode()]
+        parts += [repr((kind.constant, kind.function.serialize())).encode() for kind in self._kinds]
+        table = hashlib.sha256()
+        for call in self._calls:
+            for one in (*call.inputs, *call.outputs):
+                if isinstance(one, Block):
+                    table.update(struct.pack("<qqq", call.variant, one.start, one.size))
+                else:
+                    table.update(struct.pack(f"<q{one.size}d", call.variant, *one.values))
+        digests = [hashlib.sha256(part).digest() for part in (*parts, table.digest())]
+        return hashlib.sha256(b"calls" + b"".join(digests)).digest()
+
+
+def _collect(slots: list[tuple[ca.MX, int]], block: Block) -> ca.MX:
+    """Return the value of a block, put together from what was written there."""
+    parts: list[ca.MX] = []
+    k = block.start
+    while k < block.start + block.size:
+        value, first = slots[k]
+        count = 1
+        while k + count < block.start + block.size:
+            other, index = slots[k + count]
+            if other is not value or index != first + count:
+                break
+            count += 1
+        whole = first == 0 and count == value.shape[0]
+        parts.append(value if whole else value[first : first + count])
+        k += count
+    return parts[0] if len(parts) == 1 else ca.vertcat(*parts)
+
+
+def _as_columns(function: ca.Function) -> ca.Function:
+    """Return the function with every input and output as a column, in CasADi's order."""
+    if all(function.size_in(k)[1] == 1 for k in range(function.n_in())) and all(
+        function.size_out(k)[1] == 1 for k in range(function.n_out())
+    ):
+        return function
+    symbols = [ca.SX.sym(name, function.numel_in(k)) for k, name in enumerate(function.name_in())]
+    shaped = [ca.reshape(one, *function.size_in(k)) for k, one in enumerate(symbols)]
+    results = [ca.vec(ca.densify(one)) for one in function.call(shaped)]
+    return ca.Function(function.name(), symbols, results, function.name_in(), function.name_out())
+
+
+def _layout(program: Program, target: Target) -> Layout:
+    """Choose how many rows go through the list of calls together."""
+    fitting = NEAR // (program.slots * target.lanes * 8)
+    groups = max(1, min(fitting, MOST_GROUPS))
+    return Layout(rows=target.lanes * groups, weight=program.weight)
+
+
+def _join(native: Native, single: Native) -> None:
+    """Let the code for many states hand single ones to that with one lane."""
+    place = ctypes.CFUNCTYPE(ctypes.c_void_p)(native.engine.get_function_address("single_place"))()
+    address = ctypes.c_void_p(single.engine.get_function_address("run"))
+    ctypes.memmove(place, ctypes.byref(address), ctypes.sizeof(address))
+
+
+def _temporaries(variant: Program) -> int:
+    ports = (*variant.graph.inputs, *variant.graph.outputs)
+    return max(variant.slots - sum(port.size for port in ports), 0)
+
+
+def _global(name: str, kind: str, values: list[str], align: int) -> str:
+    items = ", ".join(f"{kind} {value}" for value in values or ["0" if kind == "i64" else "0.0"])
+    return (
+        f"@{name} = internal constant [{max(len(values), 1)} x {kind}] [{items}], align {align}\n"
+    )
