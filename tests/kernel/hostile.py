@@ -3,6 +3,8 @@
 Every call must either return arrays of the right shape or raise one of the exceptions below.
 """
 
+import ctypes
+import mmap
 import sys
 
 import casadi as ca
@@ -113,6 +115,42 @@ def call(rng, kernel) -> bool:
     return True
 
 
+def fenced(shape: tuple[int, ...], at_end: bool) -> np.ndarray:
+    """An array that ends, or begins, at memory that must not be touched."""
+    page = mmap.PAGESIZE
+    size = int(np.prod(shape)) * 8
+    pages = -(-size // page)
+    whole = mmap.mmap(-1, (pages + 2) * page)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(whole))
+    libc = ctypes.CDLL(None)
+    libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    for start in (address, address + (pages + 1) * page):
+        if libc.mprotect(start, page, 0):
+            raise OSError("mprotect")
+    first = (pages + 1) * page - size if at_end else page
+    return np.frombuffer(whole, float, int(np.prod(shape)), first).reshape(shape)
+
+
+def fences() -> None:
+    """Call kernels of many sizes with arrays that have forbidden memory on either side."""
+    for size in (1, 2, 3, 4, 5, 7, 8, 9, 13):
+        x, y = ca.SX.sym("x", size), ca.SX.sym("y", size)
+        step = [ca.sin(x) + y, x * y]
+        function = ca.Function("f", [x, y], step, ["x", "y"], ["x_next", "z"])
+        for lanes in (None, 1, 2, 4, 8):
+            kernel = compile(function, lanes=lanes, cache=False)
+            for batch in (1, 2, 3, 5, 9, 33):
+                for at_end in (False, True):
+                    a, b = fenced((batch, size), at_end), fenced((size,), at_end)
+                    outs = tuple(fenced((batch, size), at_end) for _ in range(2))
+                    a[:], b[:] = 0.5, 0.25
+                    kernel(a, b)
+                    kernel(a, b, out=outs)
+                    assert np.all(outs[1] == 0.125)
+                    kernel.rollout(a, sequences={"y": np.tile(b, (3, 1))}, steps=3)
+    print("survived the fences")
+
+
 def main(seed: int, count: int) -> None:
     rng = np.random.default_rng(seed)
     every = list(kernels())
@@ -123,4 +161,7 @@ def main(seed: int, count: int) -> None:
 
 if __name__ == "__main__":
     with np.errstate(all="ignore"):
-        main(int(sys.argv[1]), int(sys.argv[2]))
+        if sys.argv[1] == "fences":
+            fences()
+        else:
+            main(int(sys.argv[1]), int(sys.argv[2]))

@@ -177,16 +177,21 @@ def test_out(kernel, batch):
     np.testing.assert_array_equal(a, expected[0])
 
 
-def test_out_may_be_an_argument():
+def test_out_may_overlap_the_arguments():
     x, y = ca.SX.sym("x", 3), ca.SX.sym("y", 3)
     turn = ca.vertcat(x[2], x[0], x[1]) * y
     kernel = compile(ca.Function("f", [x, y], [turn, x + y]))
-    for batch in (1, 5, 33):
-        memory = np.random.default_rng(batch).normal(size=(2 * batch + 3, 3))
-        given, other = memory[:batch], memory[1 : batch + 1]
-        expected = kernel(given.copy(), other.copy())
-        kernel(given, other, out=(memory[:batch], memory[batch + 2 : 2 * batch + 2]))
-        np.testing.assert_array_equal(memory[:batch], expected[0])
+    for batch in (1, 5, 33, 100):
+        for shift in (0, 1, 2, 7):
+            memory = np.random.default_rng(batch).normal(size=(batch + 7, 3))
+            other = np.random.default_rng(shift).normal(size=(batch, 3))
+            given, out = memory[:batch], memory[shift : shift + batch]
+            expected = kernel(given.copy(), other)
+            kernel(given, other, out=(out, None))
+            np.testing.assert_array_equal(out, expected[0])
+            other_copy = other.copy()
+            got = kernel(other_copy, other_copy, out=(other_copy, other_copy))
+            np.testing.assert_array_equal(got[1], other + other)
 
 
 MESSAGES = [

@@ -13,9 +13,9 @@ import pytest
 from framefree.kernel import compile
 
 
-def run_hostile(seed: int, count: int) -> None:
+def run_hostile(*arguments: object) -> None:
     script = Path(__file__).with_name("hostile.py")
-    command = [sys.executable, "-X", "faulthandler", str(script), str(seed), str(count)]
+    command = [sys.executable, "-X", "faulthandler", str(script), *map(str, arguments)]
     result = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stderr[-3000:]
     assert "survived" in result.stdout
@@ -24,6 +24,11 @@ def run_hostile(seed: int, count: int) -> None:
 @pytest.mark.parametrize("seed", [0, 1])
 def test_random_arguments(seed):
     run_hostile(seed, 3000)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="fences memory as Linux does")
+def test_no_memory_beside_the_arrays_is_touched():
+    run_hostile("fences")
 
 
 @pytest.mark.slow
