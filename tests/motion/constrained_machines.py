@@ -29,7 +29,7 @@ def rod(name):
 def n_four_bar(count, kind="hinge", world=None):
     """N four-bars in a row of rods of 1 kg and 1 m, in the plane x-y of a world frame.
 
-    [GonzalezFerreira2006], benchmark A02.
+    [Gonzalez2006], benchmark A02.
     """
     world = np.eye(4) if world is None else world
     bodies, joints, frames, loops = [], [], [], []

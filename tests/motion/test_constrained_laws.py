@@ -310,7 +310,7 @@ def test_unknown_quantities_are_refused_by_name():
 
 @pytest.mark.parametrize("turned", [False, True])
 def test_planar_four_bar_in_closed_form(turned):
-    """[GonzalezFerreira2006], A02: 3 phi'' = 3.5 g sin phi; a spatial hinge has redundant rows."""
+    """[Gonzalez2006], A02: 3 phi'' = 3.5 g sin phi; a spatial hinge has redundant rows."""
     world = random_pose(np.random.default_rng(0)) if turned else np.eye(4)
     machine = n_four_bar(2, world=world)
     eom = Constrained(machine)
@@ -350,7 +350,7 @@ def test_flat_position_loses_rank():
 
 
 def test_four_bars_swing_through_their_flat_positions():
-    """Native calls, 10 s of Runge-Kutta with projection: [GonzalezFerreira2006], A02, to 1e-6."""
+    """Native calls, 10 s of Runge-Kutta with projection: [Gonzalez2006], A02, to 1e-6."""
     machine = n_four_bar(2)
     eom = Constrained(machine)
     forward, fix_x, fix_v = (eom.kernel(n) for n in ("forward", "projected_x", "projected_v"))

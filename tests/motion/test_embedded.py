@@ -17,14 +17,17 @@ from constrained_machines import (
 )
 from random_machines import random_machine, relative_error, without_forces
 
-from framefree.machine import Continuous, Coupling, Joint, MachineError, motors
+from framefree.machine import Continuous, Coupling, Joint, Loop, MachineError, motors
 from framefree.motion.constrained import Constrained
 from framefree.motion.constrained_project import ClosureError
-from framefree.motion.constrained_rows import Holonomic
+from framefree.motion.constrained_rows import Closed, Holonomic
 from framefree.motion.constrained_states import numbers
 from framefree.motion.embedded import Embedded
 from framefree.motion.embedded_choice import SingularError
 from framefree.motion.embedded_maps import Embedding
+from framefree.motion.equations import EquationsError
+from framefree.motion.maximal import Maximal
+from framefree.motion.redundant import Redundant
 from framefree.motion.tree import Tree
 
 
@@ -442,3 +445,35 @@ def test_constraints_can_be_laid_upon_minimal_coordinates():
         )
         < 1e-7
     )
+
+
+@pytest.mark.parametrize("kind", ["redundant", "maximal"])
+def test_constraints_can_be_laid_upon_any_formulation(kind):
+    """A weld of a chain's end to the world, upon the tree and upon other coordinates."""
+    rng = np.random.default_rng(4)
+    machine = random_machine(rng, bodies=4, fluid=False)
+    loop = Closed("hold", Loop("hold", "ball", "f_world", "f3", rest=at(0.3, 0.2, 0.1)))
+    tree = Constrained(machine, [loop])
+    upon = Constrained(
+        machine, [loop], base={"redundant": Redundant, "maximal": Maximal}[kind](machine)
+    )
+    x = machine.random(rng)
+    v = rng.normal(size=machine.nv)
+    joint_force = rng.normal(size=machine.nv)
+    state = {"x": x, "v": v, "force": joint_force}
+    if kind == "maximal":
+        x_all, v_all = numbers(upon.base, "from_joints", joint_x=x, joint_v=v)
+        state = {"x": x_all, "v": v_all, "force": 0 * v_all, "joint_force": joint_force}
+    a_tree = value(tree, "forward", x=x, v=v, force=joint_force)
+    expected = value(tree, "body_acceleration", x=x, v=v, a=a_tree)
+    a = value(upon, "forward", **state)
+    found = value(upon, "body_acceleration", x=state["x"], v=state["v"], a=a)
+    assert relative_error(found, expected) < 1e-8
+    lam = value(tree, "multipliers", x=x, v=v, force=joint_force)
+    assert relative_error(value(upon, "multipliers", **state)[-3:], lam) < 1e-7
+    if kind == "maximal":
+        wrench = value(tree, "joint_wrench", x=x, v=v, force=joint_force)
+        assert relative_error(value(upon, "joint_wrench", **state), wrench) < 1e-7
+    else:
+        with pytest.raises(EquationsError, match="laid upon the redundant formulation"):
+            upon.functions["joint_wrench"]

@@ -27,10 +27,17 @@ import numpy as np
 from framefree.machine import Machine, MachineError
 from framefree.motion.constrained_carrier import Carrier, EquationsCarrier, OnTree, TreeCarrier
 from framefree.motion.constrained_motion import ConstraintState, Motion
-from framefree.motion.constrained_rows import Closed, Constraint, Stabilisation, of_machine, stacked
+from framefree.motion.constrained_rows import (
+    Closed,
+    Constraint,
+    OfEquations,
+    Stabilisation,
+    of_machine,
+    stacked,
+)
 from framefree.motion.constrained_states import ConstrainedStates, numbers
 from framefree.motion.constrained_wrenches import joint_wrenches, loads
-from framefree.motion.equations import Equations, Output, Quantity
+from framefree.motion.equations import Equations, EquationsError, Output, Quantity
 from framefree.motion.spatial import Matrix, solve_symmetric
 from framefree.motion.tree import Tree
 
@@ -93,7 +100,9 @@ class Constrained(ConstrainedStates):
             self.carrier = TreeCarrier(tree.model)
             own = of_machine(machine, stabilisation)
         else:
-            self.base, self.carrier, own = base, EquationsCarrier(base), []
+            self.base, self.carrier = base, EquationsCarrier(base)
+            own = [OfEquations(base.name, base)] if "constraint_bias" in base.quantities else []
+        self._own = len(own)
         given = [c if c.gains is not None else replace(c, gains=stabilisation) for c in constraints]
         self.constraints: tuple[Constraint, ...] = (*own, *given)
         _check_names(self.constraints)
@@ -105,7 +114,7 @@ class Constrained(ConstrainedStates):
         def quantity(trace: Any, *inputs: str) -> Quantity:
             return Quantity((*inputs, "t") if self.rheonomic else inputs, trace)
 
-        full = ("x", "v", "force")
+        full = self.base.quantity("forward").inputs
         return {
             "forward": quantity(self._forward, *full),
             "joint_wrench": quantity(self._joint_wrench, *full),
@@ -159,8 +168,14 @@ class Constrained(ConstrainedStates):
         singular = self.semidefinite
         return ConstraintState(self.carrier, self.constraints, state, t, semidefinite=singular)
 
-    def _motion(self, x: Matrix, v: Matrix, force: Matrix, t: Any = 0) -> Motion:
-        return self.at(x, v, t).motion(force)
+    def _motion(
+        self, x: Matrix, v: Matrix, force: Matrix, t: Any = 0, joint_force: Any = None
+    ) -> Motion:
+        at = self.at(x, v, t)
+        if joint_force is not None:
+            (motors,) = self.base.quantity("motors").trace(x=x).values()
+            force = force + motors.value @ joint_force
+        return at.motion(force)
 
     def _forward(self, **inputs: Matrix) -> Outputs:
         return {"a": self._vector(self._motion(**inputs).a)}
@@ -191,24 +206,35 @@ class Constrained(ConstrainedStates):
         motion = self._motion(**inputs)
         return {"rank": Output(motion.space.rank, ()), "residual": Output(motion.residual, ())}
 
-    def _power(self, x: Matrix, v: Matrix, force: Matrix, t: Any = 0) -> Outputs:
-        total = force + self._motion(x, v, force, t).constraint_force
-        return self.base.quantity("power").trace(x=x, v=v, force=total)
+    def _power(self, **inputs: Matrix) -> Outputs:
+        inputs["force"] = inputs["force"] + self._motion(**inputs).constraint_force
+        inputs.pop("t", None)
+        return self.base.quantity("power").trace(**inputs)
 
     def _loop_wrench(self, **inputs: Matrix) -> Outputs:
         motion = self._motion(**inputs)
         wrenches = [wrench.T for wrench in motion.at.loop_wrenches(motion.multipliers)]
         return {"wrench": Output(ca.vertcat(ca.SX(0, 6), *wrenches), (len(wrenches), 6))}
 
-    def _joint_wrench(self, x: Matrix, v: Matrix, force: Matrix, t: Any = 0) -> Outputs:
-        motion = self._motion(x, v, force, t)
+    def _joint_wrench(self, **inputs: Matrix) -> Outputs:
+        motion = self._motion(**inputs)
         state = motion.at.state
         if not isinstance(state, OnTree):
-            total = force + motion.constraint_force
-            return self.base.quantity("joint_wrench").trace(x=x, v=v, force=total)
+            self._refuse_loops()
+            inputs["force"] = inputs["force"] + motion.force_of(self.constraints[self._own :])
+            inputs.pop("t", None)
+            return self.base.quantity("joint_wrench").trace(**inputs)
         carried = motion.at.loop_wrenches(motion.multipliers)
         acting = loads(state.tree, zip(self.closed, carried, strict=True))
         return {"wrench": joint_wrenches(state.tree, motion.a, acting)}
+
+    def _refuse_loops(self) -> None:
+        """Refuse loops in coordinates that are not bodies' own: forces there say too little."""
+        if self.closed and self.base.name != "maximal":
+            raise EquationsError(
+                f"`joint_wrench` of loops laid upon the {self.base.name} formulation is not known; "
+                "lay them upon the tree, or give them to the machine"
+            )
 
     def _wrench_of(self, x: Matrix, multipliers: Matrix, t: Any = 0) -> Outputs:
         """Return what multipliers alone make the joints and loops carry."""
@@ -248,6 +274,10 @@ class Constrained(ConstrainedStates):
     def integrate(self, x: Any, dv: Any) -> Any:
         """Move x by dv on the groups of the coordinates."""
         own = getattr(self.base, "integrate", None)
+        if own is None and self.carrier.nx != self.machine.nx:
+            raise EquationsError(
+                f"the {self.base.name} formulation cannot move its own coordinates"
+            )
         return own(x, dv) if own is not None else self.machine.integrate(x, dv)
 
     @cached_property

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import casadi as ca
 
 from framefree.geometry import se3
-from framefree.motion.equations import Equations, EquationsError
+from framefree.motion.equations import Equations
 from framefree.motion.kinematics import Jacobian, frame_step
 from framefree.motion.spatial import Matrix, Step, Twist
 from framefree.motion.treestate import TreeModel, TreeState
@@ -126,21 +126,26 @@ class OnTree:
 
 
 class EquationsCarrier:
-    """Any formulation with the quantities mass, bias, frame_pose, jacobian and jacobian_rate."""
+    """Any formulation with the quantities mass, bias, frame_pose, jacobian and jacobian_rate.
+
+    One that has rows of its own (`constraints` and `constraint_bias`, as the maximal one) gets them
+    as constraints like any other; see `OfEquations`.
+    """
 
     def __init__(self, equations: Equations) -> None:
         self.equations = equations
         self.nx, self.nv = equations.sizes["x"], equations.sizes["v"]
-        if equations.sizes.get("force", self.nv) != self.nv:
-            raise EquationsError(
-                f"constraints cannot be laid upon the {equations.name} formulation: its forces are "
-                "not those of M a + bias = force"
-            )
 
     def rate_matrix(self, x: Matrix) -> Matrix:
         """Return A (nx x nv) with dx/dt = A v."""
-        own = getattr(self.equations, "rate_matrix", None)
-        return own(x) if own is not None else self.equations.machine.rate_matrix(x)
+        if callable(own := getattr(self.equations, "rate_matrix", None)):
+            return own(x)
+        if "rate_matrix" in self.equations.quantities:
+            return self.at(x).value("rate_matrix")
+        if "rate" in self.equations.quantities:
+            v = ca.SX.sym("v", self.nv)
+            return ca.jacobian(self.at(x, v).value("rate"), v)
+        return self.equations.machine.rate_matrix(x)
 
     def at(self, x: Matrix, v: Matrix | None = None) -> "OnEquations":
         """Return a state; without v the machine is at rest."""

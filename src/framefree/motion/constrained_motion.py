@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import pairwise
 
 import casadi as ca
+import numpy as np
 
 from framefree.motion.constrained_algebra import TOLERANCE, MassFactor, RowSpace
 from framefree.motion.constrained_carrier import Carrier, CarrierState
@@ -42,20 +44,20 @@ class ConstraintState:
     def factor(self) -> MassFactor:
         """Factors of M, or of M made definite by the rows."""
         M = self.state.mass
-        return MassFactor(M + self._ballast @ self.rows.A if self._semidefinite else M)
+        return MassFactor(M + self._ballast if self._semidefinite else M)
 
     @cached_property
     def _ballast(self) -> Matrix:
-        """``A^T W`` (nv x m) such that ``M + A^T W A`` is definite if motion is unique at all.
+        """``A^T W A`` (nv x nv), which makes ``M + A^T W A`` definite if motion is unique at all.
 
-        On ``A a = b`` it adds a constant to ``1/2 a . M a`` once Q gains ``A^T W b``, so the
-        minimiser stays. The weights W give every row the size of M's mean diagonal entry.
+        On ``A a = b`` it adds a constant to ``1/2 a . M a``, so the minimiser stays the same. The
+        weights W give every row the size of M's mean diagonal entry.
         """
         A, M = self.rows.A, self.state.mass
         mean = ca.trace(M) / M.shape[0]
         lengths = [ca.sumsqr(A[i, :]) for i in range(A.shape[0])]
         weights = [mean / ca.if_else(length > 0, length, 1) for length in lengths]
-        return A.T @ ca.diag(ca.vertcat(ca.SX(0, 1), *weights))
+        return A.T @ ca.diag(ca.vertcat(ca.SX(0, 1), *weights)) @ A
 
     def space(self, tolerance: float = TOLERANCE) -> RowSpace:
         """Return the decomposition of A in the metric of M."""
@@ -65,15 +67,19 @@ class ConstraintState:
         """Return the motion under a force (nv)."""
         return Motion(self, force)
 
+    def split(self, multipliers: Matrix) -> list[tuple[Constraint, Rows, Matrix]]:
+        """Return every constraint with its rows and its part of the multipliers."""
+        ends = np.cumsum([0, *(part.A.shape[0] for part in self._parts)]).tolist()
+        shares = [multipliers[i:j] for i, j in pairwise(ends)]
+        return list(zip(self._constraints, self._parts, shares, strict=True))
+
     def loop_wrenches(self, multipliers: Matrix) -> list[Matrix]:
         """Return the wrench (6) of frame a on frame b, in b's axes, of every loop."""
-        wrenches, start = [], 0
-        for constraint, part in zip(self._constraints, self._parts, strict=True):
-            stop = start + part.A.shape[0]
-            if isinstance(constraint, Closed):
-                wrenches.append(constraint.wrench(self.state, self.t, multipliers[start:stop]))
-            start = stop
-        return wrenches
+        return [
+            constraint.wrench(self.state, self.t, share)
+            for constraint, _, share in self.split(multipliers)
+            if isinstance(constraint, Closed)
+        ]
 
 
 class Motion:
@@ -91,12 +97,9 @@ class Motion:
     @cached_property
     def a(self) -> Matrix:
         """Acceleration (nv): ``a_free + M^-1/2 (A M^-1/2)^+ (b - A a_free)``."""
-        at, factor, Q = self.at, self.at.factor, self.free_force
-        b = at.rows.stabilised
-        if at._semidefinite:
-            Q = Q + at._ballast @ b
-        free = factor.out(factor.into(Q))
-        return free + self.space.least(b - at.rows.A @ free)
+        rows, factor = self.at.rows, self.at.factor
+        free = factor.out(factor.into(self.free_force))
+        return free + self.space.least(rows.stabilised - rows.A @ free)
 
     @cached_property
     def constraint_force(self) -> Matrix:
@@ -107,6 +110,15 @@ class Motion:
     def multipliers(self) -> Matrix:
         """Shortest lam (m) with ``A^T lam = Q_c``."""
         return self.space.multipliers(self.constraint_force)
+
+    def force_of(self, constraints: Sequence[Constraint]) -> Matrix:
+        """Return what some of the constraints add to the force: their ``A^T lam`` (nv)."""
+        parts = [
+            rows.A.T @ share
+            for constraint, rows, share in self.at.split(self.multipliers)
+            if constraint in constraints
+        ]
+        return sum(parts, ca.SX(self.force.shape[0], 1))
 
     @cached_property
     def residual(self) -> Matrix:

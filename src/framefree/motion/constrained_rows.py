@@ -25,6 +25,7 @@ from framefree.geometry import se3
 from framefree.machine import Coupling, Loop, Machine, MachineError
 from framefree.machine.part import checked_name
 from framefree.motion.constrained_carrier import Carrier, CarrierState, Relative
+from framefree.motion.equations import Equations
 from framefree.motion.spatial import Matrix
 
 
@@ -314,6 +315,29 @@ class Closed(Constraint):
         carried = se3.adjoint(se3.inverse(E))
         loop = replace(self.loop, rest=None)
         return loop, E, carried @ twist, carried @ twist_rate
+
+
+@dataclass(frozen=True, eq=False)
+class OfEquations(Constraint):
+    """The rows ``J a = gamma`` that a formulation itself has, as the maximal one does."""
+
+    equations: Equations
+
+    def size(self, carrier: Carrier) -> int:
+        """Return the number of rows."""
+        x = ca.SX.sym("x", carrier.nx)
+        return next(iter(self.equations.quantity("constraints").trace(x=x).values())).shape[0]
+
+    def rows(self, carrier: Carrier, state: CarrierState, t: Matrix) -> Rows:
+        """Return the rows at a state and time."""
+        (J,) = self.equations.quantity("constraints").trace(x=state.x).values()
+        quantity = self.equations.quantity("constraint_bias")
+        (gamma,) = quantity.trace(x=state.x, v=state.v).values()
+        A = ca.SX(J.value)
+        m, none = A.shape[0], ca.SX(*A.shape)
+        zero = ca.SX(m, 1)
+        velocity = A @ state.v
+        return Rows(A, gamma.value, None, velocity, zero, none, _lengths(A), self._gains(m))
 
 
 def of_machine(machine: Machine, gains: Stabilisation | None) -> list[Constraint]:

@@ -82,10 +82,8 @@ def udwadia_kalaba(M: np.ndarray, Q: np.ndarray, A: np.ndarray, b: np.ndarray) -
     """
     values, vectors = np.linalg.eigh(M)
     if len(M) and values[0] <= RANK * values[-1]:
-        # [Udwadia2006]: Q gains A^+ b, or the force would come out too large by it (errata E3-5).
-        inverse = pseudo_inverse(A)
-        M, Q = M + inverse @ A, Q + inverse @ b
-        values, vectors = np.linalg.eigh(M)
+        # [Udwadia2006]; the force is still that of M itself (errata E3-5), see `solve`.
+        values, vectors = np.linalg.eigh(M + pseudo_inverse(A) @ A)
     root = vectors * np.maximum(values, np.finfo(float).tiny) ** -0.5
     free = root @ (root.T @ Q)
     return free + root @ (pseudo_inverse(A @ root) @ (b - A @ free))

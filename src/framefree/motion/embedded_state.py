@@ -10,7 +10,7 @@ from framefree.motion.constrained_motion import ConstraintState
 from framefree.motion.constrained_rows import Closed, Constraint
 from framefree.motion.embedded_maps import Chart, Map
 from framefree.motion.kinematics import Jacobian
-from framefree.motion.spatial import Matrix, solve_symmetric
+from framefree.motion.spatial import Matrix, solve_symmetric, symmetric
 from framefree.motion.treestate import TreeState
 
 
@@ -47,21 +47,14 @@ class EmbeddedState:
 
     @cached_property
     def mass(self) -> Matrix:
-        """``Gamma = sum_b Gamma_b`` (n x n)."""
-        return sum(self.body_masses, ca.SX(self._map.nv, self._map.nv))
+        """``Gamma = sum_b Gamma_b = E^T M E`` (n x n), in the second form: it is the cheaper one."""
+        return symmetric(self.chart.E.T @ (self.tree.mass @ self.chart.E))
 
     @cached_property
     def body_gravities(self) -> list[Matrix]:
         """Force (n) that holds each body against gravity: ``-J_b^T M_b (R_b^T g, 0)``."""
         gravities = []
-        for body, G, link, J in zip(
-            self.tree.machine.bodies,
-            self.tree.poses,
-            self.tree.links,
-            self._link_jacobians,
-            strict=True,
-        ):
-            del body
+        for G, link, J in zip(self.tree.poses, self.tree.links, self._link_jacobians, strict=True):
             R = G[:3, :3] @ link.to_body[:3, :3].T
             weight = link.inertia.matrix[:, :3] @ (R.T @ self.tree.model.gravity)
             gravities.append(-J.T @ weight)
