@@ -39,9 +39,9 @@ BINARY = {
     "select": lambda a, b: ca.if_else(a < b, ca.sqrt(a), ca.log(b)),
     "select_number": lambda a, b: ca.if_else(a, 1 / a, b),
     "truth_in_arithmetic": lambda a, b: (a < b) / (b < a) - (a == 1),
-    "fma": lambda a, b: a * b + ca.sin(a),
-    "fms": lambda a, b: a * b - ca.sin(a),
-    "fnma": lambda a, b: ca.sin(a) - a * b,
+    "fma": lambda a, b: (a + 1) * b + ca.sin(a),  # a product of its own, or it is not fused
+    "fms": lambda a, b: (a + 2) * b - ca.sin(a),
+    "fnma": lambda a, b: ca.sin(a) - (a + 3) * b,
     "constants": lambda a, b: ca.vertcat(a * -2.5 + 1e-300, INF * b, b - 1e22, -0.0, NAN),
     **{
         name: getattr(ca, name)

@@ -1,0 +1,355 @@
+"""A graph as C99: one function of pointers, for the machine's own controller board.
+
+The text needs no library but libm, allocates nothing and keeps no state. It does the operations of
+the native kernel in the same order, with the C library's elementary functions, so that the two
+agree to the last places of those functions; where none occurs and both fuse, they agree to the bit.
+"""
+
+import math
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from framefree.kernel.graph import BINARY, TRUTHS, UNARY, Graph, Node
+from framefree.kernel.optimise import optimise
+from framefree.kernel.program import Program, Stage, lay_out
+
+# Words that a compiler of C or C++ keeps for itself, and names that <math.h> takes.
+KEYWORDS = """
+    alignas alignof and asm auto bitand bitor bool break case catch char class compl const constexpr
+    const_cast continue decltype default delete do double dynamic_cast else enum explicit export
+    extern false float for friend goto if inline int long main mutable namespace new noexcept not
+    nullptr operator or private protected public register reinterpret_cast requires restrict return
+    short signed sizeof static static_assert static_cast struct switch template this thread_local
+    throw true try typedef typeid typename typeof union unsigned using virtual void volatile wchar_t
+    while xor
+"""
+MATH = """
+    acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 fabs
+    fdim floor fma fmax fmin fmod fpclassify frexp gamma hypot ilogb isfinite isgreater isinf isless
+    isnan isnormal j0 j1 jn ldexp lgamma llrint llround log log10 log1p log2 logb lrint lround modf
+    nan nearbyint nextafter nexttoward pow remainder remquo rint round scalbln scalbn signbit
+    signgam sin sinh sqrt tan tanh tgamma trunc y0 y1 yn
+    abs abort calloc conj div exit free index labs malloc realloc INFINITY NAN HUGE_VAL
+"""
+RESERVED = frozenset(f"{KEYWORDS} {MATH}".split())
+OWN = re.compile(r"n\d+|work|place|FMA|minimum|maximum|signum|inverse_erf")  # used below
+
+INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
+INFIX |= {"lt": "<", "le": "<=", "eq": "==", "ne": "!="}
+LOGIC = {"and": "&&", "or": "||"}
+FUSED = {"fma": "FMA({}, {}, {})", "fms": "FMA({}, {}, -{})", "fnma": "FMA(-{}, {}, {})"}
+FUNCTIONS = {name: name for name in (*UNARY.values(), *BINARY.values())}
+FUNCTIONS |= {"abs": "fabs", "min": "minimum", "max": "maximum"}
+FUNCTIONS |= {"sign": "signum", "erfinv": "inverse_erf"}
+
+HEADER = """\
+/* {name}, made by framefree.
+ *
+{ports}
+ *
+ * Arrays are row-major. An output may be the same array as an input, since all inputs are read
+ * before the first output is written; outputs must not overlap one another. No allocation and no
+ * state: safe to call from several tasks. Besides the compiler's temporaries it needs {bytes} bytes
+ * of stack.
+ */
+#ifndef {guard}
+#define {guard}
+
+{sizes}
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+{signature};
+
+#ifdef __cplusplus
+}}
+#endif
+
+#endif
+"""
+SOURCE = """\
+/* {name}, made by framefree. It counts on NaN, infinities and the order of roundings: compile
+ * without -ffast-math, and with -std=c99 or -ffp-contract=off where the compiler is gcc.
+ */
+#include "{name}.h"
+
+#include <math.h>
+
+#if defined(__clang__) || !defined(__GNUC__)
+#pragma STDC FP_CONTRACT OFF
+#endif
+"""
+FMA = """
+#ifdef FP_FAST_FMA
+#define FMA(a, b, c) fma(a, b, c)
+#else
+#define FMA(a, b, c) ((a) * (b) + (c))
+#endif
+"""
+DEFINITIONS = {
+    "min": """
+static double minimum(double a, double b)
+{
+    return b != b || a < b ? a : b;
+}
+""",
+    "max": """
+static double maximum(double a, double b)
+{
+    return b != b || a > b ? a : b;
+}
+""",
+    "sign": """
+static double signum(double x)
+{
+    return x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : x + 0.0;
+}
+""",
+    "erfinv": f"""
+static double inverse_erf(double x)
+{{
+    const double size = fabs(x), rest = 1.0 - size;
+    double y;
+    int step;
+    if (!(size < 1.0)) {{
+        return size == 1.0 ? copysign(INFINITY, x) : NAN;
+    }}
+    if (size < 0.1) {{
+        y = size * {math.sqrt(math.pi) / 2!r} * FMA(size * size, {math.pi / 12!r}, 1.0);
+    }} else {{
+        const double l = log(rest * (1.0 + size)), b = FMA(l, 0.5, {2 / (math.pi * 0.147)!r});
+        y = sqrt(sqrt(b * b - l * {1 / 0.147!r}) - b);
+    }}
+    for (step = 0; step < 3; ++step) {{
+        const double miss = size < 0.5 ? erf(y) - size : rest - erfc(y);
+        const double u = miss / (exp(-(y * y)) * {2 / math.sqrt(math.pi)!r});
+        y -= u / FMA(y, u, 1.0);
+    }}
+    return copysign(y, x);
+}}
+""",
+}
+
+
+class CSource(NamedTuple):
+    """The two files of a function in C.
+
+    Attributes
+    ----------
+    name : str
+        Of the function, and of the files without their endings.
+    source, header : str
+        Their texts.
+    """
+
+    name: str
+    source: str
+    header: str
+
+    def write(self, folder: str | Path) -> tuple[Path, Path]:
+        """Write `<name>.c` and `<name>.h` into a folder, made if missing; return their paths."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        paths = folder / f"{self.name}.c", folder / f"{self.name}.h"
+        for path, text in zip(paths, (self.source, self.header), strict=True):
+            path.write_text(text, encoding="ascii")
+        return paths
+
+
+def c_source(graph: Graph, name: str) -> CSource:
+    """Write a graph as a function in C99.
+
+    The function is ``void name(const double *input, ..., double *output, ...)``: the inputs in
+    order, then the outputs, each an array in C order. All inputs are read before the first output
+    is written, so that a state may be replaced in place.
+
+    Parameters
+    ----------
+    graph : Graph
+        Before `optimise`.
+    name : str
+        Of the function. Names that C cannot have are changed: by underscores for what is no letter
+        or digit, and at the end where a name is taken.
+    """
+    program = lay_out(optimise(graph, fma=True))
+    return _Writer(program, name).write()
+
+
+class _Writer:
+    """Writes a program; its names are chosen first."""
+
+    def __init__(self, program: Program, name: str) -> None:
+        self.program, self.graph = program, program.graph
+        taken: set[str] = set()
+        self.name = _identifier(name, taken)
+        self.inputs = [_identifier(port.name, taken) for port in self.graph.inputs]
+        self.outputs = [_identifier(port.name, taken) for port in self.graph.outputs]
+        self.pieces = [_identifier(f"{name}_{k}", taken) for k in range(len(program.stages))]
+        self.inputs_end = sum(port.size for port in self.graph.inputs)
+        self.split = len(program.stages) > 1
+        self.work = program.slots - self.inputs_end if self.split else 0
+
+    def write(self) -> CSource:
+        pointers = [f"const double *{one}" for one in self.inputs]
+        pointers += [f"double *{one}" for one in self.outputs]
+        signature = f"void {self.name}({', '.join(pointers)})"
+        return CSource(self.name, self._source(signature), self._header(signature))
+
+    def place(self, slot: int) -> str:
+        """Return where a slot of the program is: outputs of a split program wait in the work."""
+        if self.split and slot >= self.inputs_end:
+            return f"work[{slot - self.inputs_end}]"
+        names = (*self.inputs, *self.outputs)
+        firsts = (*self.program.input_slots, *self.program.output_slots)
+        ports = (*self.graph.inputs, *self.graph.outputs)
+        for name, first, port in zip(names, firsts, ports, strict=True):
+            if first <= slot < first + port.size:
+                return f"{name}[{slot - first}]"
+        raise IndexError(slot)
+
+    def _header(self, signature: str) -> str:
+        guard = f"FRAMEFREE_{self.name.upper()}_H"
+        names = (*self.inputs, *self.outputs)
+        width, taken = max(map(len, names)), {guard}
+        lines, sizes = [], []
+        for name, port in zip(names, (*self.graph.inputs, *self.graph.outputs), strict=True):
+            way = "in " if len(lines) < len(self.inputs) else "out"
+            shape = " x ".join(map(str, port.shape)) or "1"
+            origin = "" if name == port.name else f" (`{port.name}`)"
+            lines.append(f" *   {way} {name:{width}}  {shape}{origin}")
+            macro = _identifier(f"{self.name}_{name}_SIZE".upper(), taken)
+            sizes.append(f"#define {macro} {port.size}")
+        return HEADER.format(
+            name=self.name,
+            ports="\n".join(lines),
+            sizes="\n".join(sizes),
+            bytes=8 * self.work,
+            guard=guard,
+            signature=signature,
+        )
+
+    def _source(self, signature: str) -> str:
+        used = {node[0] for node in self.graph.nodes}
+        text = SOURCE.format(name=self.name)
+        if used & {*FUSED, "erfinv"}:
+            text += FMA
+        text += "".join(body for name, body in DEFINITIONS.items() if name in used)
+        fixed = [f"{self.place(slot)} = {_literal(v)};" for slot, v in self.program.fixed.items()]
+        bodies = [_Body(self, stage).lines() for stage in self.program.stages]
+        if not self.split:
+            return f"{text}\n{signature}\n{_block([*bodies[0], *fixed, *self._unused(bodies)])}"
+        calls = []
+        for name, body in zip(self.pieces, bodies, strict=True):
+            inputs = [one for one in self.inputs if one in _words(body)]
+            pointers = [*(f"const double *{one}" for one in inputs), "double *work"]
+            text += f"\nstatic void {name}({', '.join(pointers)})\n{_block(body)}"
+            calls.append(f"{name}({', '.join([*inputs, 'work'])});")
+        lines = [f"double work[{self.work}];", "int place;", *calls, *fixed]
+        lines += [*self._copies(), *self._unused(bodies)]
+        return f"{text}\n{signature}\n{_block(lines)}"
+
+    def _copies(self) -> list[str]:
+        """Take the outputs from the work."""
+        lines = []
+        ports = zip(self.outputs, self.graph.outputs, self.program.output_slots, strict=True)
+        for name, port, slot in ports:
+            lines += [
+                f"for (place = 0; place < {port.size}; ++place) {{",
+                f"    {name}[place] = work[{slot - self.inputs_end} + place];",
+                "}",
+            ]
+        return lines
+
+    def _unused(self, bodies: Iterable[Iterable[str]]) -> list[str]:
+        words = set().union(*map(_words, bodies))
+        unused = [name for name in self.inputs if name not in words]
+        empty = [
+            name
+            for name, port in zip(self.outputs, self.graph.outputs, strict=True)
+            if not self.split and port.size == 0
+        ]
+        return [f"(void){name};" for name in (*unused, *empty)]
+
+
+class _Body:
+    """The statements of one stage."""
+
+    def __init__(self, writer: _Writer, stage: Stage) -> None:
+        self.writer, self.stage = writer, stage
+        self.nodes = writer.graph.nodes
+
+    def lines(self) -> list[str]:
+        """Return all statements: what is stored is stored last."""
+        lines, stores = [], []
+        for number in range(self.stage.start, self.stage.stop):
+            node = self.nodes[number]
+            if node[0] not in ("const", "input"):
+                kind = "int" if node[0] in TRUTHS else "double"
+                lines.append(f"const {kind} n{number} = {self.expression(node)};")
+            for slot in self.stage.stores.get(number, ()):
+                stores.append(f"{self.writer.place(slot)} = {self.value(number)};")
+        return [*lines, *stores]
+
+    def expression(self, node: Node) -> str:
+        """Write one operation."""
+        operation, *operands = node
+        if operation == "select":
+            condition, a, b = operands
+            return f"{self.truth(condition)} ? {self.value(a)} : {self.value(b)}"
+        if operation == "not":
+            return f"!{self.truth(operands[0])}"
+        if operation in LOGIC:
+            return f" {LOGIC[operation]} ".join(map(self.truth, operands))
+        values = [self.value(one) for one in operands]
+        if operation in INFIX:
+            return f" {INFIX[operation]} ".join(values)
+        if operation == "neg":
+            return f"-{values[0]}"
+        if operation in FUSED:
+            return FUSED[operation].format(*values)
+        return f"{FUNCTIONS[operation]}({', '.join(values)})"
+
+    def value(self, number: int) -> str:
+        """Write a node as a number."""
+        node = self.nodes[number]
+        if node[0] == "const":
+            return _literal(node[1])
+        if number in self.stage.loads:
+            return self.writer.place(self.stage.loads[number])
+        return f"(double)n{number}" if node[0] in TRUTHS else f"n{number}"
+
+    def truth(self, number: int) -> str:
+        """Write a node as a condition: whether it is not zero."""
+        if self.nodes[number][0] in TRUTHS and number not in self.stage.loads:
+            return f"n{number}"
+        return f"({self.value(number)} != 0.0)"
+
+
+def _literal(value: float) -> str:
+    if math.isnan(value):
+        return "NAN"
+    text = "INFINITY" if math.isinf(value) else repr(abs(value))
+    return f"(-{text})" if math.copysign(1.0, value) < 0 else text
+
+
+def _identifier(name: str, taken: set[str]) -> str:
+    """Turn a name into one that C allows and that is not taken, and take it."""
+    text = re.sub(r"\W", "_", name, flags=re.ASCII)
+    if not re.match(r"[A-Za-z]", text):
+        text = f"f{text}"
+    while text in RESERVED or OWN.fullmatch(text) or text in taken:
+        text += "_"
+    taken.add(text)
+    return text
+
+
+def _words(lines: Iterable[str]) -> set[str]:
+    return set(re.findall(r"\w+", " ".join(lines)))
+
+
+def _block(lines: Iterable[str]) -> str:
+    return "{\n" + "".join(f"    {line}\n" for line in lines) + "}\n"
