@@ -63,10 +63,10 @@ EVERYTHING = """
     <velocity name="swing_servo" joint="swing" kv="4"/>
     <general name="wide" joint="tilt" gear="3" gainprm="2" biastype="affine" biasprm="1 -4 -0.5"/>
     <motor name="wrist" joint="elbow" gear="1 2 -0.5"/>
-    <motor name="thrust" site="rotor" gear="0.1 0.2 1 0.03 0 0.02" ctrlrange="0 20"/>
+    <general name="thrust" site="rotor" gear="0.1 0.2 1 0.03 0 0.02" gainprm="2" ctrlrange="0 20"/>
   </actuator>
   <keyframe>
-    <key name="home" qpos="0.1 0.2 0.3 0.8 0.6 0 0 -0.4 1 2 3 0 0.6 0.8 0 0.5"
+    <key name="home" qpos="0.1 0.2 0.3 0.8 0.6 0 0 -0.4 1 2 3 0.6 0.48 0.64 0 0.5"
          qvel="1 2 3 4 5 6 7 8 9 10 11 12 13 14" ctrl="1 2 3 4 5 6"/>
   </keyframe>
 </mujoco>
@@ -78,10 +78,10 @@ LINKAGE = """
   <worldbody>
     <site name="anchor" pos="0.4 0.1 0.2" euler="20 30 0"/>
     <body name="crank">
-      <joint name="a" axis="0 1 0" ref="0.2"/>
+      <joint name="a" axis="0 1 0" ref="20"/>
       <geom type="capsule" size="0.02" fromto="0 0 0 0.2 0 0"/>
       <body name="rod" pos="0.2 0 0">
-        <joint name="b" axis="0 1 0.1"/>
+        <joint name="b" axis="0 1 0.1" ref="35"/>
         <joint name="c" type="slide" axis="1 0 0" ref="-0.1"/>
         <geom type="capsule" size="0.02" fromto="0 0 0 0.3 0 0.1"/>
         <site name="tip" pos="0.3 0 0.1" euler="0 10 0"/>
@@ -93,7 +93,7 @@ LINKAGE = """
       <site name="plate_site" pos="0.05 0.05 0" euler="0 0 15"/>
     </body>
     <body name="wheel" pos="0 0.5 0">
-      <joint name="d" axis="0 0 1"/>
+      <joint name="d" axis="0 0 1" ref="-25"/>
       <geom type="cylinder" size="0.1 0.02"/>
     </body>
   </worldbody>
