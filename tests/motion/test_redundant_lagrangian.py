@@ -7,6 +7,7 @@ from random_machines import evaluate, random_moments, random_rotation, relative_
 from test_redundant_examples import attitude, circle, rotation_of
 
 from framefree.machine import MachineError
+from framefree.machine.parameters import Parameters
 from framefree.motion.equations import EquationsError
 from framefree.motion.lagrange import Lagrange, LagrangianSystem
 from framefree.motion.redundant import Redundant, redundant
@@ -165,6 +166,15 @@ def test_a_lagrangian_of_bodies_gives_the_bodies_equations():
         found = np.vstack(evaluate(eom.functions[name], *given, 0.0))
         expected = np.vstack(evaluate(bodies.functions[name], *given))
         np.testing.assert_allclose(found, expected, atol=1e-11, err_msg=name)
+
+
+def test_parameters_are_the_last_input():
+    p = Parameters(("stiffness",), defaults=(2.0,))
+    system = LagrangianSystem(
+        "spring", PLANE, lambda x, v, t: (ca.sumsqr(v) - p.symbols * ca.sumsqr(x)) / 2, parameters=p
+    )
+    a = evaluate(Lagrange(system).functions["forward"], [1, 2], [0, 0], [0, 0], 0.0, [3.0])
+    np.testing.assert_allclose(a.ravel(), [-3, -6])
 
 
 def test_fast_particle_has_forward_but_no_closed_hamiltonian():

@@ -11,11 +11,12 @@ source misses the terms of b that turn (errata E4-5, E4-6),
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import casadi as ca
 
 from framefree.machine import MachineError
+from framefree.machine.parameters import Parameters
 from framefree.motion.equations import Equations, EquationsError, Output, Quantity
 from framefree.motion.redundant_coordinates import (
     Coordinates,
@@ -40,12 +41,15 @@ class LagrangianSystem:
         L, J: casadi expressions. d2L/dv2 must be positive definite where forward dynamics is asked.
     rayleigh : callable (x, v, t) -> scalar, optional
         Dissipation function R, W: the force dR/dv resists.
+    parameters : Parameters
+        Tunable numbers, whose symbols stand in the functions above.
     """
 
     name: str
     coordinates: Coordinates
     lagrangian: Callable[[Matrix, Matrix, Matrix], Matrix]
     rayleigh: Callable[[Matrix, Matrix, Matrix], Matrix] | None = None
+    parameters: Parameters = field(default_factory=Parameters)
 
     def __post_init__(self) -> None:
         x, v = ca.SX.sym("x", self.coordinates.nx), ca.SX.sym("v", self.coordinates.nv)

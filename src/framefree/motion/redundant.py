@@ -12,6 +12,7 @@ import casadi as ca
 from framefree.geometry import se3
 from framefree.machine import Machine, MachineError
 from framefree.machine.values import constant_pose
+from framefree.motion import inputs
 from framefree.motion.equations import Equations, EquationsError, Output, Quantity
 from framefree.motion.lagrange import Lagrange, LagrangianSystem
 from framefree.motion.redundant_coordinates import linearised, velocity_deviation
@@ -82,6 +83,9 @@ class Redundant(Equations):
             "inverse_derivatives": Quantity(("x", "v", "a"), self._inverse_derivatives),
             "forward_derivatives": Quantity(("x", "v", "force"), self._forward_derivatives),
         }
+        if isinstance(machine, Machine):
+            self.quantities["input_matrix"] = Quantity(("x",), self._input_matrix)
+            self.quantities["input_bias"] = Quantity(("x", "v"), self._input_bias)
 
     def quantity(self, name: str) -> Quantity:
         """Return the recipe of a quantity, `jacobian:FRAME` and `inverse:ROUTE` included."""
@@ -169,6 +173,13 @@ class Redundant(Equations):
             ]
         rows = [wrench.T for wrench in wrenches]
         return {"wrench": Output(_rows(rows, 6), (len(rows), 6))}
+
+    def _input_matrix(self, x: Matrix) -> Outputs:
+        B = inputs.input_matrix(self.model.at(x))  # type: ignore[arg-type]
+        return {"B": Output(B, (self.machine.nv, self.machine.nu))}
+
+    def _input_bias(self, x: Matrix, v: Matrix) -> Outputs:
+        return {"bias": self._vector(inputs.input_bias(self.model.at(x, v)))}  # type: ignore[arg-type]
 
     # ------------------------------------------------------------------ what only this one has
 

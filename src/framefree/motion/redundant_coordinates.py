@@ -76,7 +76,7 @@ class Coordinates:
 
         def constraint(x: Matrix) -> Matrix:
             blocks = [
-                x[machine.x_slice[joint.name]][block]
+                x[machine.x_slice[joint.name], :][block, :]
                 for joint in machine.joints
                 for block in joint.kind.unit_blocks
             ]

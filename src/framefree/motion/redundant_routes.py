@@ -67,7 +67,7 @@ def gauss(state: RedundantState, a: Matrix) -> Matrix:
 def acceleration_energy(state: RedundantState, a: Matrix) -> Matrix:
     """S = sum_b 1/2 tr(G'' M' G''^T), taken in body axes (kg m^2/s^4)."""
     total = ca.SX(0)
-    for body, pulled in zip(state.subject.bodies, _pulled_accelerations(state, a), strict=True):
+    for body, pulled in zip(state.machine.bodies, _pulled_accelerations(state, a), strict=True):
         total += ca.trace(pulled @ constant(body.moments.matrix4) @ pulled.T) / 2
     return total
 
@@ -76,7 +76,7 @@ def gauss_constraint(state: RedundantState, a: Matrix) -> Matrix:
     """Z = S - sum_b tr(G'' F'^T) of gravity and all wrenches on the bodies."""
     total = acceleration_energy(state, a)
     for body, pulled, G, wrench in zip(
-        state.subject.bodies,
+        state.machine.bodies,
         _pulled_accelerations(state, a),
         state.poses,
         state.body_loads,

@@ -18,7 +18,7 @@ class RedundantModel:
     """A machine or a user's system of bodies, prepared once for tracing."""
 
     def __init__(self, subject: Machine | BodySystem) -> None:
-        self.subject = subject
+        self.machine = subject
         if isinstance(subject, BodySystem):
             self.coordinates, poses = subject.coordinates, list(subject.poses)
         else:
@@ -40,7 +40,7 @@ class RedundantState:
     """A state (x, v) of a `RedundantModel`; x is a symbol, v too where energies are derived."""
 
     def __init__(self, model: RedundantModel, x: Matrix, v: Matrix) -> None:
-        self.model, self.subject = model, model.subject
+        self.model, self.machine = model, model.machine
         self.x, self.v = x, v
         self.tangent: Tangent = model.coordinates.at(x)
 
@@ -60,7 +60,7 @@ class RedundantState:
                 J = Jacobian(carried.value + J.value, carried.rate + J.rate)
                 G = se3.compose(G_0a, G)
             found[i] = (G, J)
-        return [found[i] for i in range(len(self.subject.bodies))]
+        return [found[i] for i in range(len(self.machine.bodies))]
 
     def _edge(self, edge: RelativePose) -> tuple[Matrix, Jacobian]:
         """Relative pose, and its Jacobian by differentiation: wed(J_i) = G^-1 d_i G."""
@@ -91,7 +91,7 @@ class RedundantState:
     @cached_property
     def bodies(self) -> forces.Bodies:
         """Poses and twists of the bodies, as the force laws want them."""
-        return forces.Bodies(self.subject, self.poses, self.twists)  # type: ignore[arg-type]
+        return forces.Bodies(self.machine, self.poses, self.twists)  # type: ignore[arg-type]
 
     def accelerations(self, a: Matrix) -> list[Matrix]:
         """Rate (6) of every body twist under accelerations a (nv)."""
@@ -99,15 +99,15 @@ class RedundantState:
 
     def jacobian(self, frame: str) -> Jacobian:
         """Body Jacobian of a frame, and its rate."""
-        found = self.subject.frame(frame)
-        index = self.subject.body_index[found.body]
+        found = self.machine.frame(frame)
+        index = self.machine.body_index[found.body]
         if index < 0:
             return Jacobian(ca.SX(6, self.tangent.nv), ca.SX(6, self.tangent.nv))
         return self.jacobians[index].into(_step(constant_pose(found.pose)), Twist.zero())
 
     def frame_pose(self, frame: str) -> Matrix:
         """Pose (4x4) of a frame seen from the world."""
-        return self.bodies.pose(self.subject.frame(frame))
+        return self.bodies.pose(self.machine.frame(frame))
 
     # ------------------------------------------------------------------ inertia
 
@@ -146,7 +146,7 @@ class RedundantState:
         """
         linear, angular, weighted, mass = ca.SX(3, 1), ca.SX(3, 1), ca.SX(3, 1), ca.SX(0)
         for body, G, xi, M in zip(
-            self.subject.bodies, self.poses, self.twists, self.model.inertias, strict=True
+            self.machine.bodies, self.poses, self.twists, self.model.inertias, strict=True
         ):
             given = _step(G).wrench_out(Wrench.of(M @ xi))
             linear, angular = linear + given.force, angular + given.moment
@@ -180,16 +180,16 @@ class RedundantState:
     @cached_property
     def resistance(self) -> Matrix:
         """Passive forces (nv) that are not those of bodies; they stand on the left."""
-        if isinstance(self.subject, Machine):
-            return forces.joint_resistance(self.subject, self.x, self.v)
+        if isinstance(self.machine, Machine):
+            return forces.joint_resistance(self.machine, self.x, self.v)
         total = ca.SX(self.tangent.nv, 1)
-        if self.subject.potential is not None:
-            total += self.tangent.gradient(self.subject.potential(self.x))
+        if self.machine.potential is not None:
+            total += self.tangent.gradient(self.machine.potential(self.x))
         return total + self._rayleigh_force
 
     @cached_property
     def _rayleigh_force(self) -> Matrix:
-        law = None if isinstance(self.subject, Machine) else self.subject.rayleigh
+        law = None if isinstance(self.machine, Machine) else self.machine.rayleigh
         if law is None:
             return ca.SX(self.tangent.nv, 1)
         v = ca.SX.sym("v", self.tangent.nv)
@@ -222,8 +222,8 @@ class RedundantState:
     def potential(self) -> Matrix:
         """Potential energy (J)."""
         total = forces.potential(self.bodies, self.x)
-        if isinstance(self.subject, BodySystem) and self.subject.potential is not None:
-            total += self.subject.potential(self.x)
+        if isinstance(self.machine, BodySystem) and self.machine.potential is not None:
+            total += self.machine.potential(self.x)
         return total
 
     @cached_property
@@ -240,10 +240,10 @@ class RedundantState:
     def damping(self) -> Matrix:
         """``D = sum_ab J_ab^T D_ab J_ab`` of dampers (nv x nv), and of viscous joint friction."""
         total = ca.SX(self.tangent.nv, self.tangent.nv)
-        for joint in self.subject.joints:
-            part = self.subject.v_slice[joint.name]  # type: ignore[union-attr]
+        for joint in self.machine.joints:
+            part = self.machine.v_slice[joint.name]  # type: ignore[union-attr]
             total[part, part] = ca.diag(constant(joint.damping))
-        for damper in self.subject.dampers:
+        for damper in self.machine.dampers:
             _, _, G_ab = self.bodies.relative(damper)
             moved = self.jacobian(damper.frame_a).into(_step(G_ab), Twist.zero())
             J_ab = self.jacobian(damper.frame_b).value - moved.value

@@ -7,7 +7,7 @@ brought to the same form.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -17,6 +17,7 @@ import casadi as ca
 from framefree.geometry import se3
 from framefree.machine import WORLD, Body, Frame, Machine, MachineError, Problems
 from framefree.machine.checks import check_parts, check_types
+from framefree.machine.parameters import Parameters
 from framefree.machine.tree import unknown
 from framefree.machine.values import constant_pose, numbers
 from framefree.motion.redundant_coordinates import Coordinates
@@ -55,6 +56,8 @@ class BodySystem:
         Further potential energy, J.
     rayleigh : callable (x, v) -> scalar, optional
         Further dissipation function R, W: the force dR/dv resists.
+    parameters : Parameters
+        Tunable numbers, whose symbols stand in the functions and parts above.
     """
 
     name: str
@@ -68,6 +71,7 @@ class BodySystem:
     gravity: Any = (0.0, 0.0, -9.81)
     potential: Callable[[Matrix], Matrix] | None = None
     rayleigh: Callable[[Matrix, Matrix], Matrix] | None = None
+    parameters: Parameters = field(default_factory=Parameters)
 
     # What a Machine has and such a system does not; the checks and force laws look for them.
     joints: ClassVar[tuple] = ()
@@ -140,7 +144,7 @@ def machine_poses(machine: Machine) -> list[RelativePose]:
         part = machine.x_slice[joint.name]
         before = constant_pose(joint.parent_pose)
         after = se3.inverse(constant_pose(joint.child_pose))
-        return lambda x: se3.compose(before, joint.kind.pose(x[part]), after)
+        return lambda x: se3.compose(before, joint.kind.pose(x[part, :]), after)
 
     return [RelativePose(joint.parent, joint.child, pose_of(joint)) for joint in machine.joints]
 
