@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from framefree.kernel.graph import Port
-from framefree.kernel.native import Layout, Native, PortRecord
+from framefree.kernel.native import Layout, Native
 from framefree.kernel.threads import split
 
 
@@ -49,6 +49,8 @@ class Caller:
 
     def bind(self, arguments: Sequence, named: Mapping) -> list:
         """Put positional and named arguments in order."""
+        if not named and len(arguments) == len(self.inputs):
+            return list(arguments)
         if len(arguments) > len(self.inputs):
             raise ValueError(
                 f"`{self.name}` takes {_count(self.inputs)} ({_names(self.inputs)}), "
@@ -72,12 +74,13 @@ class Caller:
         self, arrays: Sequence[np.ndarray], results: Sequence[np.ndarray], rows: int, threads: int
     ) -> None:
         """Run the compiled code on checked arrays."""
-        ports = (*self.inputs, *self.outputs)
-        records = (PortRecord * max(len(ports), 1))()
-        for record, port, array in zip(records, ports, (*arrays, *results), strict=False):
-            record.data = array.ctypes.data
-            record.step = 0 if array.ndim == len(port.shape) else array.strides[0] // 8
-        self.launch(self.native.run, rows, threads, ctypes.addressof(records))
+        records = [
+            (address(array), 0 if array.ndim == len(port.shape) else array.strides[0] // 8, 0)
+            for ports, given in ((self.inputs, arrays), (self.outputs, results))
+            for port, array in zip(ports, given, strict=True)
+        ]
+        table = pack_records(records)
+        self.launch(self.native.run, rows, threads, ctypes.addressof(table))
 
     def launch(
         self, function: Callable[..., int], rows: int, threads: int, *addresses: int
@@ -103,6 +106,16 @@ class Caller:
             if target is not None:
                 check_target(port, target, _full(port, batch))
         return list(targets)
+
+
+def address(array: np.ndarray) -> int:
+    """Return where an array's data begins."""
+    return array.__array_interface__["data"][0]
+
+
+def pack_records(records: Sequence[tuple[int, int, int]]) -> ctypes.Array:
+    """Write the records of ports (see `batch.PORT`) as compiled code reads them."""
+    return (ctypes.c_ssize_t * (3 * len(records)))(*[one for record in records for one in record])
 
 
 def as_argument(port: Port, value) -> np.ndarray:

@@ -2,9 +2,9 @@
 
 ``entry(self, arguments, count, keywords)`` follows CPython's fast call convention. Where every
 argument is exactly what the kernel works on (a NumPy array of doubles, contiguous, of the single
-shape or a batch of it) it allocates the results, runs and returns. Anything else it hands to
-`self`, a Python callable that converts, checks and complains: no error is raised here but for lack
-of memory.
+shape or a batch of it) it allocates the results or takes those of ``out=``, runs and returns.
+Anything else it hands to `self`, a Python callable that converts, checks and complains: no error is
+raised here but for lack of memory.
 
 The layout of NumPy's array object that is used here is checked once per process (`interpreter.py`).
 """
@@ -16,7 +16,8 @@ from framefree.kernel.program import Program
 
 # Offsets in NumPy's array object, after the object header.
 DATA, NDIM, DIMENSIONS, DESCR, FLAGS = 0, 8, 16, 40, 48
-CONTIGUOUS_ALIGNED = 0x0001 | 0x0100
+CONTIGUOUS_ALIGNED, WRITEABLE = 0x0001 | 0x0100, 0x0400
+ITEMS = tuple.__basicsize__  # where the items of a tuple begin; its length follows the header
 FLOAT64 = 12  # NumPy's type number
 RELEASE = 100_000  # weight of work above which other Python threads may run meanwhile
 
@@ -29,20 +30,25 @@ def define_entry(module: Module, program: Program, header: int) -> None:
     batch = _check_arguments(code, inputs, records, header)
     single = code.put(f"icmp eq i64 {batch}, -1")
     rows = code.put(f"select i1 {single}, i64 1, i64 {batch}")
-    arrays = []
+    no_keywords = code.put("icmp eq ptr %keywords, null")
+    code.do(f"br i1 {no_keywords}, label %fresh, label %given")
+
+    code.label("fresh")
+    arrays: list[str] = []
     for index, port in enumerate(outputs, len(inputs)):
         array = _allocate(code, port, batch, single, arrays)
         arrays.append(array)
         data = code.load("ptr", code.offset(array, header + DATA))
         _record(code, records, index, data, str(port.size))
-    state = _run(code, program, records, rows)
-    code.do(f"br i1 {state}, label %no_memory, label %finished")
-    code.label("no_memory")
-    _release(code, arrays)
-    code.do(f"%none = call ptr {code.external('PyErr_NoMemory')}()")
-    code.do("ret ptr null")
-    code.label("finished")
+    _run(code, program, records, rows, arrays)
     _return(code, arrays)
+
+    code.label("given")
+    answer = _take_results(code, program, records, (batch, rows), header)
+    _run(code, program, records, rows, [])
+    code.do(f"call void {code.external('Py_IncRef')}(ptr {answer})")
+    code.do(f"ret ptr {answer}")
+
     code.label("slow")
     vectorcall = code.external("PyObject_Vectorcall")
     passed = "ptr %self, ptr %arguments, i64 %count, ptr %keywords"
@@ -61,7 +67,6 @@ def _require(code: Code, condition: str) -> None:
 
 def _check_arguments(code: Code, inputs: tuple[Port, ...], records: str, header: int) -> str:
     """Check all arguments, fill their records, and return the batch size, -1 for a single state."""
-    _require(code, code.put("icmp eq ptr %keywords, null"))
     _require(code, code.put(f"icmp eq i64 %count, {len(inputs)}"))
     batch = "-1"
     for index, port in enumerate(inputs):
@@ -94,7 +99,7 @@ def _check_number(
 
 
 def _check_array(
-    code: Code, port: Port, argument: str, batch: str, header: int
+    code: Code, port: Port, argument: str, batch: str, header: int, extra: int = 0
 ) -> tuple[str, str, str]:
     """Take an array; return its data, doubles from row to row, and the batch size so far."""
     kind = code.load("ptr", code.offset(argument, header - 8))
@@ -102,8 +107,8 @@ def _check_array(
     descr = code.load("ptr", code.offset(argument, header + DESCR))
     _require(code, code.put(f"icmp eq ptr {descr}, {code.external('float64')}"))
     flags = code.load("i32", code.offset(argument, header + FLAGS), 4)
-    flags = code.put(f"and i32 {flags}, {CONTIGUOUS_ALIGNED}")
-    _require(code, code.put(f"icmp eq i32 {flags}, {CONTIGUOUS_ALIGNED}"))
+    flags = code.put(f"and i32 {flags}, {CONTIGUOUS_ALIGNED | extra}")
+    _require(code, code.put(f"icmp eq i32 {flags}, {CONTIGUOUS_ALIGNED | extra}"))
     data = code.load("ptr", code.offset(argument, header + DATA))
     batch, step = _check_shape(code, port, argument, batch, header)
     return data, step, batch
@@ -153,6 +158,49 @@ def _record(code: Code, records: str, index: int, data: str, step: str) -> None:
     code.store("i64", step, code.offset(record, 8))
 
 
+def _take_results(
+    code: Code, program: Program, records: str, sizes: tuple[str, str], header: int
+) -> str:
+    """Check ``out=``: arrays of the right shape that share no memory with anything else."""
+    inputs, outputs = program.graph.inputs, program.graph.outputs
+    batch, rows = sizes
+    count = code.load("i64", code.offset("%keywords", header))
+    _require(code, code.put(f"icmp eq i64 {count}, 1"))
+    name = code.load("ptr", code.offset("%keywords", ITEMS))
+    _require(code, code.put(f"icmp eq ptr {name}, {code.external('out')}"))
+    answer = code.load("ptr", code.offset("%arguments", "%count", 8))
+    arrays = [answer]
+    if len(outputs) != 1:
+        kind = code.load("ptr", code.offset(answer, header - 8))
+        _require(code, code.put(f"icmp eq ptr {kind}, {code.external('PyTuple_Type')}"))
+        count = code.load("i64", code.offset(answer, header))
+        _require(code, code.put(f"icmp eq i64 {count}, {len(outputs)}"))
+        arrays = [code.load("ptr", code.offset(answer, ITEMS + 8 * k)) for k in range(len(outputs))]
+    taken = [_extent(code, port, records, k, rows) for k, port in enumerate(inputs)]
+    for index, (port, array) in enumerate(zip(outputs, arrays, strict=True), len(inputs)):
+        data, _, own_batch = _check_array(code, port, array, "-1", header, WRITEABLE)
+        _require(code, code.put(f"icmp eq i64 {own_batch}, {batch}"))
+        _record(code, records, index, data, str(port.size))
+        mine = _extent(code, port, records, index, rows)
+        for other in taken:
+            before = code.put(f"icmp ule i64 {mine[1]}, {other[0]}")
+            after = code.put(f"icmp ule i64 {other[1]}, {mine[0]}")
+            _require(code, code.put(f"or i1 {before}, {after}"))
+        taken.append(mine)
+    return answer
+
+
+def _extent(code: Code, port: Port, records: str, index: int, rows: str) -> tuple[str, str]:
+    """Return the addresses where a port's memory begins and ends."""
+    record = code.offset(records, index, PORT)
+    first = code.load("i64", record)
+    step = code.load("i64", code.offset(record, 8))
+    none = code.put(f"icmp eq i64 {step}, 0")
+    length = code.put(f"mul i64 {rows}, {port.size * 8}")
+    length = code.put(f"select i1 {none}, i64 {port.size * 8}, i64 {length}")
+    return first, code.put(f"add i64 {first}, {length}")
+
+
 def _allocate(code: Code, port: Port, batch: str, single: str, before: list[str]) -> str:
     """Make a new array of the port's shape, or a batch of it."""
     axes = len(port.shape) + 1
@@ -180,8 +228,11 @@ def _release(code: Code, arrays: list[str]) -> None:
         code.do(f"call void {code.external('Py_DecRef')}(ptr {array})")
 
 
-def _run(code: Code, program: Program, records: str, rows: str) -> str:
-    """Run, letting other Python threads work meanwhile if it takes long; tell if it failed."""
+def _run(code: Code, program: Program, records: str, rows: str, arrays: list[str]) -> None:
+    """Run, letting other Python threads work meanwhile if it takes long.
+
+    If there is no memory for the workspace, release the arrays and leave with the error.
+    """
     limit = max(RELEASE * code.lanes // max(program.weight, 1), 1)
     long, brief, joined = (code.fresh(p) for p in ("long", "brief", "joined"))
     run = f"call i32 @run(ptr {records}, i64 0, i64 {rows})"
@@ -196,7 +247,14 @@ def _run(code: Code, program: Program, records: str, rows: str) -> str:
     code.jump(joined)
     code.label(joined)
     state = code.put(f"phi i32 [ {slow_state}, %{long} ], [ {state}, %{brief} ]")
-    return code.put(f"icmp ne i32 {state}, 0")
+    failed, done = code.fresh("failed"), code.fresh("done")
+    bad = code.put(f"icmp ne i32 {state}, 0")
+    code.do(f"br i1 {bad}, label %{failed}, label %{done}")
+    code.label(failed)
+    _release(code, arrays)
+    code.put(f"call ptr {code.external('PyErr_NoMemory')}()")
+    code.do("ret ptr null")
+    code.label(done)
 
 
 def _return(code: Code, arrays: list[str]) -> None:

@@ -18,6 +18,7 @@ from framefree.kernel.entry import CONTIGUOUS_ALIGNED, DATA, DESCR, DIMENSIONS, 
 
 HEADER = object.__basicsize__
 _API = {"PyArray_Type": 2, "PyArray_New": 93}  # places in NumPy's table of C functions
+OUT = sys.intern("out")
 _METH_FASTCALL_KEYWORDS = 0x0080 | 0x0002
 
 
@@ -35,6 +36,7 @@ def addresses() -> "ctypes.Array[ctypes.c_void_p]":
     """Return the table of addresses, in the order of `EXTERNALS`."""
     found = {name: _numpy_function(place) for name, place in _API.items()}
     found["float64"] = id(np.dtype(np.float64))
+    found["out"] = id(OUT)
     for name in LIBM:
         found[name] = _function_address(_math_library(), name)
     for name in EXTERNALS:

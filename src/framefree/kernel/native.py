@@ -18,16 +18,6 @@ from framefree.kernel.timeloop import PLAN, define_rollout
 OPTIMISATION = 1  # of the code generator; 2 and 3 give the same speed, no other pass runs
 
 
-class PortRecord(ctypes.Structure):
-    """Where the rows of an argument or a result are."""
-
-    _fields_ = (
-        ("data", ctypes.c_void_p),
-        ("step", ctypes.c_ssize_t),
-        ("time_step", ctypes.c_ssize_t),
-    )
-
-
 class Plan(ctypes.Structure):
     """From which step to which a roll-out goes, and what it records."""
 
@@ -115,7 +105,7 @@ def load_object(binary: bytes, target: Target) -> Native:
 
 @functools.cache
 def _initialise() -> None:
-    if ctypes.sizeof(PortRecord) != PORT:
+    if ctypes.sizeof(ctypes.c_ssize_t) * 3 != PORT:
         raise NotImplementedError("kernels need a 64-bit interpreter")
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()

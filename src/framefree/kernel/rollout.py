@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from framefree.kernel.call import Caller, as_argument, common_batch
+from framefree.kernel.call import Caller, address, as_argument, common_batch, pack_records
 from framefree.kernel.graph import Port
-from framefree.kernel.native import Plan, PortRecord
+from framefree.kernel.native import Plan
 from framefree.kernel.timeloop import SUFFIX, Feedback, find_feedback
 
 STEP = "dt"
@@ -94,7 +94,7 @@ def roll(caller: Caller, arguments: Sequence, named: Mapping, options: Options) 
         work[index] = np.array(whole, order="C")
     states, signals = _make_records(caller.outputs, feedback, work, rows, options)
     records = _port_records(caller, feedback, arrays | work, states | signals, options)
-    _run(caller, records, rows, options)
+    _run(caller, pack_records(records), rows, options)
     pick = slice(None) if batch is not None else 0
     names = {output: caller.inputs[index].name for index, output in feedback.states.items()}
     count = np.arange(options.records + 1) * options.every
@@ -164,25 +164,23 @@ def _port_records(
     arrays: dict[int, np.ndarray],
     results: dict[int, np.ndarray],
     options: Options,
-) -> "ctypes.Array[PortRecord]":
-    records = (PortRecord * (len(caller.inputs) + len(caller.outputs)))()
+) -> list[tuple[int, int, int]]:
+    """Say for each port where its data is, and how far it is from row to row and step to step."""
+    records = []
     for index, port in enumerate(caller.inputs):
         if index == feedback.time:
+            records.append((0, 0, 0))
             continue
-        array, record = arrays[index], records[index]
-        varies = port.name in options.sequences
-        record.data = array.ctypes.data
-        record.step = array.strides[0] // 8 if array.ndim > len(port.shape) + varies else 0
-        record.time_step = port.size if varies else 0
-    for output, array in results.items():
-        record = records[len(caller.inputs) + output]
-        record.data = array.ctypes.data
-        record.step = array.strides[0] // 8
-        record.time_step = caller.outputs[output].size
+        array, varies = arrays[index], port.name in options.sequences
+        step = array.strides[0] // 8 if array.ndim > len(port.shape) + varies else 0
+        records.append((address(array), step, port.size if varies else 0))
+    for output, port in enumerate(caller.outputs):
+        array = results[output]
+        records.append((address(array), array.strides[0] // 8, port.size))
     return records
 
 
-def _run(caller: Caller, records, rows: int, options: Options) -> None:
+def _run(caller: Caller, records: ctypes.Array, rows: int, options: Options) -> None:
     """Run the native loop in chunks, so that Python can show progress or be interrupted."""
     native = caller.native.rollout
     if native is None or rows == 0:
