@@ -115,6 +115,8 @@ class Maximal(Equations):
             "schur": Quantity(("x",), self._schur),
             "projector": Quantity(("x",), self._projector),
             "mobility": Quantity(("x",), self._mobility),
+            "project": Quantity(("x", "v"), self._project),
+            "respond": Quantity(("x", "force"), self._respond),
             "stacked_jacobian": Quantity(("x",), self._stacked_jacobian),
             "motors": Quantity(("x",), self._motors),
             "known_force": Quantity(("x", "v"), self._known_force),
@@ -322,6 +324,13 @@ class Maximal(Equations):
     def _projector(self, x: Matrix) -> Outputs:
         state = self._at(x)
         return {"projector": self._square(state.respond(state.mass))}
+
+    def _project(self, x: Matrix, v: Matrix) -> Outputs:
+        state = self._at(x)
+        return {"velocity": self._vector(state.respond(state.mass @ v))}
+
+    def _respond(self, x: Matrix, force: Matrix) -> Outputs:
+        return {"a": self._vector(self._at(x).respond(force))}
 
     def _stacked_jacobian(self, x: Matrix) -> Outputs:
         value = self._at(x).stacked_jacobian

@@ -8,7 +8,9 @@ differ from body to body are inputs. For body i with parent p:
     motion    joint, twists of p and i, motor force      -> bias, joint force
     inward    joint, load, joint force, bias             -> given, load shown to p
     outward   joint, given, bias, acceleration of p      -> acceleration of link and body
-    wrench    joint, acceleration, load                  -> joint wrench, joint force, wrench on p
+    wrench    joint, acceleration, load                  -> joint wrench, wrench on p
+    motor     joint, wrench, bias, accelerations         -> motor force
+    momentum  joint, twists                              -> momentum of link and rotors
 
 The formulas are those of `maximal_joints` and `maximal_graph`, traced for one body.
 """
@@ -76,7 +78,6 @@ class BodyClass:
         links = [model.links[i] for i in self.members]
         joints = [model.machine.joints[i] for i in self.members]
         nx, nv = links[0].kind.nx, links[0].kind.nv
-
         of = lift.matrix
 
         def of_joints(name: str) -> Matrix:
@@ -137,6 +138,14 @@ class BodyClass:
         load = load.plus(inertia.times(Twist(g, ca.SX(3, 1))))
         results = [_of_frame(L), twist.vector, load.vector]
         return self._function("body", [pose, xi, wrench, extra], results)
+
+    @cached_property
+    def frame(self) -> ca.Function:
+        """Find the frame (12) of the link from the pose of the body."""
+        (pose,) = _symbols(pose=7)
+        G = se3.pose(quaternion.to_rotation(pose[3:]), pose[:3])
+        L = se3.compose(G, se3.inverse(self.link.to_body))
+        return self._function("frame", [pose], [_of_frame(L)])
 
     @cached_property
     def _geometry(self) -> tuple[list[Matrix], Any]:
@@ -304,11 +313,30 @@ class BodyClass:
         return self._function("motor", [block, bias_block, wrench, above, own, tau], [result])
 
     @cached_property
-    def to_link(self) -> ca.Function:
+    def twist_to_link(self) -> ca.Function:
         """Find the twist (6) of the link from that of the body."""
         (own,) = _symbols(own=6)
         step = step_of(se3.inverse(self.link.to_body))
-        return self._function("to_link", [own], [step.twist_into(Twist.of(own)).vector])
+        return self._function("twist_to_link", [own], [step.twist_into(Twist.of(own)).vector])
+
+    @cached_property
+    def wrench_to_link(self) -> ca.Function:
+        """Find the wrench (6) on the link from that on the body."""
+        (own,) = _symbols(own=6)
+        step = step_of(self.link.to_body)
+        return self._function("wrench_to_link", [own], [step.wrench_out(Wrench.of(own)).vector])
+
+    @cached_property
+    def momentum(self) -> ca.Function:
+        """Find momentum (6) of the link and of the rotors (nv) from joint and twists."""
+        block, step, factor = self._joint()
+        above, own = _symbols(above=6, own=6)
+        relative = Twist.of(own)
+        if not self.grounded:
+            relative = relative.minus(step.twist_into(Twist.of(above)))
+        rotors = self.link.armature @ (factor.directions.W.T @ relative.vector)
+        momentum = Inertia.of(self._lifted[2]).times(Twist.of(own)).vector
+        return self._function("momentum", [block, above, own], [momentum, rotors])
 
     def _function(self, name: str, inputs: list[Matrix], results: list[Matrix]) -> ca.Function:
         symbols = self._lifted[3].symbols

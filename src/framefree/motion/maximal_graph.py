@@ -8,9 +8,9 @@ each joint passes from parent p to body i. In the axes of link i, with X_i = Ad_
     y_i = W_i^T (a_i - X_i a_p - b_i),  S_i^T w_i = tau_i - A_i y_i    and what they free
 
 (S, W, N as in `maximal_joints`; A the rotors' inertia.) Bodies are eliminated from the tips
-inwards: in this order nothing fills in, so that the cost is linear in the number of bodies. What
-body i shows to its parent is an inertia whose entries along S are exactly zero where no rotor
-turns: chains of hundreds of bodies keep their digits by that.
+inwards: in this order nothing fills in, so that the cost is linear in the number of bodies
+[Baraff1996]. What body i shows to its parent is an inertia whose entries along S are exactly zero
+where no rotor turns: chains of hundreds of bodies keep their digits by that.
 
 Loops and couplings are rows ``R a + C y = r`` beside: they add a small dense system, solved with
 its rank found and multipliers of least norm.

@@ -44,6 +44,8 @@ class LoopedMaximal:
             "forward": self.forward,
             "joint_wrench": self.joint_wrench,
             "joint_inverse": self.joint_inverse,
+            "respond": self.respond,
+            "project": self.project,
         }
 
     # ------------------------------------------------------------------ programs
@@ -70,7 +72,8 @@ class LoopedMaximal:
         """Motor forces for accelerations of the bodies: ``joint_inverse(x, v, a, force)``."""
         sweeps = Sweeps(self, "joint_inverse", inputs=("x", "v", "a", "force"))
         result = sweeps.calls.output("joint_force", (self.machine.nv,))
-        sweeps.outwards(sweeps.take_acceleration)
+        a = sweeps.inputs["a"]
+        sweeps.outwards(lambda i: sweeps.take("acceleration", i, a))
         sweeps.inwards(
             sweeps.factor,
             sweeps.motion,
@@ -80,20 +83,43 @@ class LoopedMaximal:
         )
         return sweeps.calls
 
+    def respond(self) -> Calls:
+        """Accelerations under wrenches alone, nothing else acting: ``respond(x, force)``."""
+        sweeps = Sweeps(self, "respond", inputs=("x", "force"))
+        result = sweeps.calls.output("a", (self.model.nv,))
+        force = sweeps.inputs["force"]
+        sweeps.inwards(
+            sweeps.factor, lambda i: sweeps.load(i, force), sweeps.eliminate, sweeps.forget
+        )
+        sweeps.outwards(lambda i: sweeps.accelerate(i, result))
+        return sweeps.calls
+
+    def project(self) -> Calls:
+        """Nearest velocity that the joints allow: ``project(x, v)``."""
+        sweeps = Sweeps(self, "project", inputs=("x", "v"))
+        result = sweeps.calls.output("velocity", (self.model.nv,))
+        v = sweeps.inputs["v"]
+        sweeps.outwards(lambda i: sweeps.take("twist", i, v))
+        sweeps.inwards(sweeps.factor, sweeps.momentum, sweeps.eliminate, sweeps.forget)
+        sweeps.outwards(lambda i: sweeps.accelerate(i, result))
+        return sweeps.calls
+
 
 class Sweeps:
     """Appends the steps of the method for one body after another, and knows where results are.
 
     A sweep runs some steps for each body, tips first (`inwards`) or base first (`outwards`). Steps:
 
-        factor             eliminate the body from the mass matrix
-        motion             bias and joint force of its joint
-        eliminate          eliminate it from the right side; after `factor` and `motion`
-        accelerate         its acceleration, outwards; after `eliminate` of all
-        take_acceleration  or that from the input `a`
-        carry              the wrench of its joint, inwards; after all accelerations
-        drive              the force of its motor; after `carry`
-        forget             let go of what only the steps before need, in this sweep
+        factor      eliminate the body from the mass matrix
+        motion      bias and joint force of its joint, under all forces; or instead
+        load        a wrench as the only load on it; or
+        momentum    its momentum as the only load on it
+        eliminate   eliminate it from the right side; after `factor` and one of the three
+        accelerate  its acceleration, outwards; after `eliminate` of all
+        take        or its acceleration, or twist, from a block of 6N
+        carry       the wrench of its joint, inwards; after all accelerations
+        drive       the force of its motor; after `carry`
+        forget      let go of what only the steps before need, in this sweep
     """
 
     def __init__(self, looped: LoopedMaximal, name: str, inputs: tuple[str, ...]) -> None:
@@ -104,8 +130,9 @@ class Sweeps:
         self.inputs = {
             key: self.calls.input(key, (sizes.get(key, self.model.nv),)) for key in inputs
         }
-        self._wrenches = self._connections()
         self._blocks: dict[str, dict[int, Block]] = {}
+        self._own: set[tuple[str, int]] = set()
+        self._wrenches = self._connections() if {"v", "force"} <= self.inputs.keys() else {}
 
     def inwards(self, *steps: Callable[[int], None]) -> None:
         """Run the steps for every body, tips first."""
@@ -163,19 +190,37 @@ class Sweeps:
         above = self._of("acceleration", self.links[i].parent, TWIST)
         inputs = [*(self._blocks[name][i] for name in ("joint", "bias", "offset")), above]
         if kind.aligned:
-            self._blocks.setdefault("acceleration", {})[i] = own
+            self._set("acceleration", i, own)
             outputs = [own]
         else:
             outputs = [self._new("acceleration", i, TWIST), own]
         self._call(kind.outward, i, inputs, outputs)
 
-    def take_acceleration(self, i: int) -> None:
-        """Take the acceleration of body i from the input `a`."""
-        kind, given = self._class(i), _six(self.inputs["a"], i)
+    def take(self, name: str, i: int, given: Block) -> None:
+        """Take the "acceleration" or "twist" of body i from its place in `given` (6N)."""
+        kind, own = self._class(i), _six(given, i)
         if kind.aligned:
-            self._blocks.setdefault("acceleration", {})[i] = given
+            self._set(name, i, own)
         else:
-            self._call(kind.to_link, i, [given], [self._new("acceleration", i, TWIST)])
+            self._call(kind.twist_to_link, i, [own], [self._new(name, i, TWIST)])
+
+    def load(self, i: int, wrench: Block) -> None:
+        """Let nothing act but the wrench on body i at its place in `wrench` (6N)."""
+        kind, own = self._class(i), _six(wrench, i)
+        if kind.aligned:
+            self._set("load", i, own)
+        else:
+            self._call(kind.wrench_to_link, i, [own], [self._new("load", i, TWIST)])
+        self._set("force", i, self.calls.zeros(self.links[i].kind.nv))
+        self._set("bias", i, self.calls.zeros(kind.bias_size))
+
+    def momentum(self, i: int) -> None:
+        """Let nothing act but what would stop body i and its rotors at once, backwards."""
+        kind, link = self._class(i), self.links[i]
+        twists = [self._of("twist", link.parent, TWIST), self._of("twist", i, TWIST)]
+        outputs = [self._new("load", i, TWIST), self._new("force", i, link.kind.nv)]
+        self._call(kind.momentum, i, [self._blocks["joint"][i], *twists], outputs)
+        self._set("bias", i, self.calls.zeros(kind.bias_size))
 
     def carry(self, i: int, result: Block | None) -> None:
         """Find the wrench of joint i, in joint axes into its place in `result` (6N)."""
@@ -203,14 +248,17 @@ class Sweeps:
         """Let go of what only the steps of one inward sweep need of body i."""
         for name in ("frame", "twist", "load", "passing", "force", "wrench"):
             block = self._blocks.get(name, {}).pop(i, None)
-            if block is not None:
+            if block is not None and (name, i) in self._own:
                 self.calls.release(block)
 
     # ------------------------------------------------------------------ pieces
 
     def _place(self, i: int) -> None:
-        """Find frame, twist and load of link i, if they are not there yet."""
+        """Find frame, twist and load of link i, or the frame alone, if they are not there yet."""
         if i in self._blocks.get("frame", {}):
+            return
+        if not {"v", "force"} <= self.inputs.keys():
+            self._call(self._class(i).frame, i, [self._pose(i)], [self._new("frame", i, FRAME)])
             return
         extra = self._wrenches.get(i) or self.calls.zeros(TWIST)
         given = [_six(self.inputs[name], i) for name in ("v", "force")]
@@ -236,8 +284,12 @@ class Sweeps:
 
     def _new(self, name: str, i: int, size: int) -> Block:
         block = self.calls.block(size)
-        self._blocks.setdefault(name, {})[i] = block
+        self._set(name, i, block)
+        self._own.add((name, i))
         return block
+
+    def _set(self, name: str, i: int, block: Block) -> None:
+        self._blocks.setdefault(name, {})[i] = block
 
     def _of(self, name: str, i: int, size: int) -> Block:
         """Return a block of body i, zeros for the world."""
