@@ -111,3 +111,16 @@ class BodyGroup:
 
 def _part(values: Matrix, i: int, size: int) -> Matrix:
     return values[size * i : size * (i + 1)]
+
+
+class Extended:
+    """A group whose velocities v come in one column with other numbers, v first."""
+
+    def __init__(self, group: Group, nv: int) -> None:
+        self.group, self.nv = group, nv
+        self.integrate, self.bracket = group.integrate, group.bracket
+        self.normalise = group.normalise
+
+    def velocity(self, x: Matrix, v: Matrix) -> Matrix:
+        """Return the velocity of the first part."""
+        return self.group.velocity(x, v[: self.nv])

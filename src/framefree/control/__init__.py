@@ -1,0 +1,1 @@
+"""Control: laws, one file each, and the references they follow."""

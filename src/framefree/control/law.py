@@ -1,0 +1,100 @@
+"""What a control law is: a pure function from time, state and reference to inputs.
+
+To add one, subclass `Law` (a frozen dataclass serves well: its fields then go into the record of a
+run) and give
+
+1. ``machine``: the model the law is made for. The plant may be another machine; its joints and
+   actuators are then found by name;
+2. ``control(t, x, v, reference, memory)``: the `Command`, as casadi expressions. x and v are the
+   model's coordinates and velocities, columns;
+3. ``needs``: names of the reference signals it reads;
+4. ``memory``: the initial value of what the law carries from one evaluation to the next, if any;
+   `Command.memory` is its next value. Where the law is evaluated at every stage of an integrator,
+   memory changes once a step, with its value at the start of the step;
+5. ``units``: units of its signals, for the record: {"V": "J"}.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple
+
+import casadi as ca
+import numpy as np
+
+from framefree.errors import FramefreeError
+from framefree.machine import Machine
+
+Matrix = Any
+"""A casadi SX or DM matrix."""
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+class ControlError(FramefreeError):
+    """A law or a reference that cannot be as described."""
+
+
+class Command(NamedTuple):
+    """What a law gives.
+
+    Attributes
+    ----------
+    u : (nu, 1)
+        Inputs of the actuators of the law's machine.
+    signals : mapping of str to casadi matrix
+        Anything worth recording: "V", "V_rate", errors.
+    memory : casadi column or None
+        Next value of the memory; None keeps it.
+    """
+
+    u: Matrix
+    signals: Mapping[str, Matrix] = _NOTHING
+    memory: Matrix | None = None
+
+
+class Law(ABC):
+    """Base of all laws; see the contract at the top of this file."""
+
+    machine: Machine
+    needs: tuple[str, ...] = ()
+    units: ClassVar[Mapping[str, str]] = _NOTHING
+
+    @property
+    def name(self) -> str:
+        """What the law is called in records."""
+        return type(self).__name__
+
+    @property
+    def memory(self) -> np.ndarray:
+        """Initial memory (n,)."""
+        return np.zeros(0)
+
+    @abstractmethod
+    def control(
+        self, t: Matrix, x: Matrix, v: Matrix, reference: Mapping[str, Matrix], memory: Matrix
+    ) -> Command:
+        """Return the inputs, and what is to be recorded, at a state of the law's machine."""
+
+
+@dataclass(frozen=True)
+class OpenLoop(Law):
+    """Inputs that depend on time alone.
+
+    Parameters
+    ----------
+    machine : Machine
+    inputs : callable
+        From the time t (casadi scalar, s) to the inputs (nu).
+    """
+
+    machine: Machine
+    inputs: Callable[[Matrix], Any]
+
+    def control(
+        self, t: Matrix, x: Matrix, v: Matrix, reference: Mapping[str, Matrix], memory: Matrix
+    ) -> Command:
+        """Return the inputs at time t."""
+        u = self.inputs(t)
+        return Command(ca.vertcat(*u) if isinstance(u, list | tuple) else u)

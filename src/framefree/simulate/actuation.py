@@ -1,0 +1,149 @@
+"""From commands to what acts on the machine: limits, drives that lag behind, actuators.
+
+command --limits--> drive (dz/dt = rate(z, command)) --> u --> joint forces and wrenches
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from framefree.machine import Machine
+from framefree.machine.actuators import JointActuator, JointForce
+from framefree.machine.values import constant, is_symbolic
+from framefree.simulate.errors import SimulationError
+from framefree.simulate.load import Load
+
+Matrix = Any
+
+
+class Drive(ABC):
+    """Dynamics between the commands of a law and the inputs of the machine.
+
+    To add one, subclass and give ``start(u)``, ``rate(z, command)`` and ``u(z, command)``.
+    """
+
+    @abstractmethod
+    def start(self, u: np.ndarray) -> np.ndarray:
+        """Return the state z that has given the inputs u for long."""
+
+    @abstractmethod
+    def rate(self, z: Matrix, command: Matrix) -> Matrix:
+        """Return dz/dt."""
+
+    @abstractmethod
+    def u(self, z: Matrix, command: Matrix) -> Matrix:
+        """Return the inputs of the machine."""
+
+    def check(self, machine: Machine, dt: float) -> None:  # noqa: B027, most drives fit all
+        """Raise `SimulationError` if it does not fit the machine or the step."""
+
+
+@dataclass(frozen=True)
+class FirstOrder(Drive):
+    """A first-order lag of every input: ``T du/dt = command - u``.
+
+    Parameters
+    ----------
+    time_constants : float or (nu,)
+        T in s; inputs with T = 0 follow at once.
+    """
+
+    time_constants: Any
+
+    def __post_init__(self) -> None:
+        times = np.atleast_1d(np.asarray(self.time_constants, float))
+        if times.ndim != 1 or not (np.isfinite(times).all() and (times >= 0).all()):
+            raise SimulationError(
+                f"time constants of a lag must be finite and not negative, got {times.tolist()}"
+            )
+        object.__setattr__(self, "time_constants", times)
+
+    def start(self, u: np.ndarray) -> np.ndarray:
+        """Return the inputs that lag."""
+        return u[self._lagging(len(u))]
+
+    def rate(self, z: Matrix, command: Matrix) -> Matrix:
+        """Return (command - z)/T."""
+        lagging = self._lagging(command.shape[0])
+        times = np.broadcast_to(self.time_constants, command.shape[0])[lagging]
+        return (command[lagging.tolist()] - z) / ca.DM(times)
+
+    def u(self, z: Matrix, command: Matrix) -> Matrix:
+        """Return z where there is a lag, the command elsewhere."""
+        u = ca.SX(command)
+        u[self._lagging(command.shape[0]).tolist()] = z
+        return u
+
+    def check(self, machine: Machine, dt: float) -> None:
+        """Refuse wrong sizes, and lags that are over within a step."""
+        if self.time_constants.size not in (1, machine.nu):
+            raise SimulationError(
+                f"a lag needs one time constant or {machine.nu}, got {self.time_constants.size}"
+            )
+        lags = self.time_constants[self.time_constants > 0]
+        if lags.size and lags.min() < dt:
+            raise SimulationError(
+                f"the step of {dt:g} s is longer than the time constant {lags.min():g} s of a lag"
+            )
+
+    def _lagging(self, nu: int) -> np.ndarray:
+        return np.flatnonzero(np.broadcast_to(self.time_constants, nu))
+
+
+def limited(machine: Machine, command: Matrix) -> Matrix:
+    """Return a command within the limits of the inputs."""
+    lower, upper = machine.input_limits
+    low, high = np.flatnonzero(np.isfinite(lower)), np.flatnonzero(np.isfinite(upper))
+    result = ca.SX(command)
+    for index, bounds, side in ((low, lower, ca.fmax), (high, upper, ca.fmin)):
+        chosen = index.tolist()
+        if chosen:
+            result[chosen] = side(result[chosen], ca.DM(bounds[index]))
+    return result
+
+
+def actuate(load: Load, machine: Machine, x: Matrix, v: Matrix, u: Matrix, *, limits: bool) -> None:
+    """Add what the actuators do at inputs u to a load.
+
+    With `limits`, forces of motors stay within `JointForce.force_lower` and `force_upper`, and the
+    actuators' joint forces within the joints' `effort_limit`.
+    """
+    at_joints: dict[str, Matrix] = {}
+    for actuator in machine.actuators:
+        own = u[machine.u_slice[actuator.name]]
+        joint = getattr(actuator, "joint", None)
+        q, rate = (x[machine.x_slice[joint]], v[machine.v_slice[joint]]) if joint else (None, None)
+        if isinstance(actuator, JointForce) and limits and _force_limited(actuator):
+            effort = _limited_force(actuator, q, rate, own)
+        else:
+            effort = ca.mtimes(constant(actuator.columns), own) if actuator.nu else 0
+            bias = actuator.bias(q, rate)
+            effort = effort if bias is None else effort + bias
+        if isinstance(actuator, JointActuator):
+            at_joints[actuator.joint] = at_joints.get(actuator.joint, 0) + effort
+        else:
+            load.on_frame(machine.frame(actuator.frame), effort)
+    for name, force in at_joints.items():
+        most = machine.joint(name).effort_limit
+        bounded = np.flatnonzero(np.isfinite(most)).tolist()
+        if limits and bounded:
+            force = ca.SX(force)
+            most = ca.DM(most[bounded])
+            force[bounded] = ca.fmax(ca.fmin(force[bounded], most), -most)
+        load.on_joint(name, force)
+
+
+def _force_limited(motor: JointForce) -> bool:
+    return bool(np.isfinite([motor.force_lower, motor.force_upper]).any())
+
+
+def _limited_force(motor: JointForce, x: Matrix, v: Matrix, u: Matrix) -> Matrix:
+    """Return gear f, with f = gain u + bias within its limits."""
+    gear, terms = constant(motor.gear), motor.bias_terms
+    f = motor.gain * u + terms[0] + terms[2] * ca.dot(gear, v)
+    if is_symbolic(terms) or terms[1] != 0.0:
+        f = f + terms[1] * ca.dot(gear, x)
+    return gear * ca.fmax(ca.fmin(f, motor.force_upper), motor.force_lower)

@@ -1,0 +1,74 @@
+"""Runs that break off: which value was not finite first, and why, most likely."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from framefree.simulate.columns import Channel
+from framefree.simulate.storage import Arrays
+
+
+class Finding(NamedTuple):
+    """The first row that has values that are not finite, and the first such value."""
+
+    row: int
+    trajectory: int | None
+    quantity: str
+
+
+def first_problem(arrays: Arrays, channels: Sequence[Channel], batch: int | None) -> Finding | None:
+    """Return where recorded rows stop being finite, or None.
+
+    Of several values in a row, inputs and what the law says come before the velocity, which they
+    may have spoiled; signals may be NaN by intent only in rows that are added later.
+    """
+    axis = 0 if batch is None else 1
+    bad: list[tuple[int, int, int | None, str]] = []
+    order = {"u": 0, "x": 1, "v": 2}
+    for channel in channels:
+        values = arrays[channel.group, channel.name]
+        flat = values.reshape(*values.shape[: axis + 1], channel.size)
+        wrong = ~np.isfinite(flat)
+        if not wrong.any():
+            continue
+        if batch is None:
+            row = int(np.argmax(wrong.any(axis=1)))
+            entry, which = int(np.argmax(wrong[row])), None
+        else:
+            row = int(np.argmax(wrong.any(axis=(0, 2))))
+            which = int(np.argmax(wrong[:, row].any(axis=1)))
+            entry = int(np.argmax(wrong[which, row]))
+        bad.append((row, order.get(channel.name, 3), which, channel.columns[entry]))
+    if not bad:
+        return None
+    row, _, which, name = min(bad, key=lambda item: item[:2])
+    return Finding(row, which, name)
+
+
+def likely_cause(
+    finding: Finding, good: dict[str, np.ndarray] | None, bad: dict[str, np.ndarray], dt: float
+) -> str:
+    """Say why values stopped being finite, from the last good row and the first bad one.
+
+    Rows hold "x", "v" and "u".
+    """
+    state_is_finite = np.isfinite(bad["x"]).all() and np.isfinite(bad["v"]).all()
+    rows = [bad["v"]] if good is None else [good["v"], bad["v"]]
+    fastest = max(np.abs(v[np.isfinite(v)]).max(initial=0.0) for v in rows)
+    if fastest * dt > 1.0:
+        return (
+            f"the step of {dt:g} s is too long for velocities of {fastest:.3g}: the loop, or the "
+            'integrator, is unstable; take a shorter step, "adaptive", or lower gains'
+        )
+    if state_is_finite and not np.isfinite(bad["u"]).all():
+        return "the law gave an input that is not finite at a finite state: it is singular there"
+    if state_is_finite:
+        return "this signal is not defined at this state, which is itself finite"
+    if good is None:
+        return "the equations of motion are not finite at the first state"
+    return (
+        "the acceleration is not finite at the last good state: the mass matrix is singular there, "
+        "or a closed chain passes a position in which its independent velocities do not determine "
+        "the others"
+    )

@@ -1,0 +1,314 @@
+"""The closed loop as casadi functions: law, limits, drive, disturbances, dynamics, step.
+
+    measure --> law --> limits --> delay --> hold --> drive --> actuators --> dynamics
+       ^                                                          disturbances ^    |
+       +----------------------------------------------------------------------------+
+
+The law is evaluated at every stage of the integrator (`ratio` 0), or once in `ratio` steps, its
+command held in between. Everything that one step hands to the next is a named state of the loop:
+
+    x, v      coordinates and velocities of the plant
+    drive     state of the drive behind the commands
+    memory    what the law remembers
+    pipe      commands on their way, the oldest first
+    held      the command that is held, and `count`, steps since it was made; only where one step of
+              the loop is one of the integrator
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from framefree.control.law import Command, Law
+from framefree.control.references.base import Reference
+from framefree.machine import Machine
+from framefree.simulate.actuation import Drive, actuate, limited
+from framefree.simulate.correspondence import Correspondence
+from framefree.simulate.disturbances import Disturbance, Moment
+from framefree.simulate.errors import SimulationError
+from framefree.simulate.groups import Extended
+from framefree.simulate.integrators import DormandPrince, Integrator
+from framefree.simulate.load import Load
+from framefree.simulate.plants import NativePlant, PlantState
+
+Matrix = Any
+Symbols = dict[str, Matrix]
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A plant, a law and what lies between them; see the top of this file.
+
+    Attributes
+    ----------
+    plant : NativePlant
+    law : Law or None
+    reference : Reference or None
+    disturbances : tuple of Disturbance
+    limits : bool
+        Whether commands and forces stay within their limits.
+    drive : Drive or None
+    ratio : int
+        Steps of the integrator in a control period; 0 where the law is evaluated at every stage.
+    delay : int
+        Control periods from a measurement to the use of its command.
+    gated : bool
+        Whether one step of the loop is one of the integrator although the law is evaluated once in
+        several; otherwise it is a control period.
+    noisy : bool
+        Whether there is an input `noise` (2 nv) that is added to what the law measures.
+    """
+
+    plant: NativePlant
+    law: Law | None = None
+    reference: Reference | None = None
+    disturbances: tuple[Disturbance, ...] = ()
+    limits: bool = True
+    drive: Drive | None = None
+    ratio: int = 0
+    delay: int = 0
+    gated: bool = False
+    noisy: bool = False
+    symbols: Symbols = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "symbols", self._make_symbols())
+
+    # ------------------------------------------------------------------ states and inputs
+
+    @property
+    def machine(self) -> Machine:
+        """The plant's machine."""
+        return self.plant.machine
+
+    def start(self, x: np.ndarray, v: np.ndarray, u: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the first values of all states; x and v are the plant's own, u the inputs."""
+        values = {
+            "x": x,
+            "v": v,
+            "drive": np.zeros(0) if self.drive is None else self.drive.start(u),
+            "memory": np.zeros(0) if self.law is None else np.asarray(self.law.memory, float),
+            "pipe": np.tile(u, self.delay),
+            "held": u,
+            "count": np.zeros(1),
+        }
+        return {name: values[name] for name in self.states}
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """Names of the states of the loop, but for those that it does without."""
+        names = ("x", "v", "drive", "memory", "pipe", "held", "count")
+        return tuple(name for name in names if name in self.symbols)
+
+    def _make_symbols(self) -> Symbols:
+        machine, law = self.machine, self.law
+        nu, gated = machine.nu, self.ratio > 0 and self.gated
+        sizes = {
+            "x": self.plant.nx,
+            "v": self.plant.nv,
+            "drive": 0 if self.drive is None else len(self.drive.start(np.zeros(nu))),
+            "memory": 0 if law is None else len(law.memory),
+            "pipe": nu * self.delay,
+            "held": nu if gated else 0,
+            "count": 1 if gated else 0,
+            "noise": 2 * machine.nv if self.noisy else 0,
+        }
+        symbols = {n: ca.SX.sym(n, size) for n, size in sizes.items() if size or n in ("x", "v")}
+        symbols |= {"time": ca.SX.sym("time"), "h": ca.SX.sym("h")}
+        if len(machine.parameters):
+            symbols["parameters"] = machine.parameters.symbols
+        if law is not None and len(law.machine.parameters) and not self._shared_parameters:
+            symbols["law_parameters"] = law.machine.parameters.symbols
+        return symbols
+
+    @property
+    def _shared_parameters(self) -> bool:
+        return self.law is not None and self.law.machine.parameters is self.machine.parameters
+
+    def _given(self, name: str) -> Matrix:
+        return self.symbols.get(name, ca.SX(0, 1))
+
+    # ------------------------------------------------------------------ the law
+
+    @cached_property
+    def correspondence(self) -> Correspondence | None:
+        """Which joints and actuators of the plant are those of the law's machine."""
+        return None if self.law is None else Correspondence(self.machine, self.law.machine)
+
+    def references(self, t: Matrix) -> dict[str, Matrix]:
+        """Return the reference at a time."""
+        return {} if self.reference is None else self.reference.at(t)
+
+    def command(self, t: Matrix, x: Matrix, v: Matrix, memory: Matrix) -> Command:
+        """Return the law's command for the plant at a measured state of the joints, limited."""
+        law, same = self.law, self.correspondence
+        if law is None or same is None:
+            return Command(ca.SX(self.machine.nu, 1))
+        reference = self.references(t)
+        for name in law.needs:
+            if name not in reference:
+                known = ", ".join(f"`{key}`" for key in reference) or "none"
+                raise SimulationError(
+                    f"the law {law.name} needs a reference `{name}`; given: {known}"
+                )
+        found = law.control(t, same.x(x), same.v(v), reference, memory)
+        u = ca.densify(ca.SX(found.u))
+        if u.shape != (law.machine.nu, 1):
+            raise SimulationError(
+                f"the law {law.name} must give {law.machine.nu} inputs, got shape {u.shape}"
+            )
+        command = same.u(u)
+        if self.limits:
+            command = limited(self.machine, command)
+        return Command(command, found.signals, memory if found.memory is None else found.memory)
+
+    def measured(self, state: PlantState) -> tuple[Matrix, Matrix]:
+        """Return what the law is told of the joints."""
+        if not self.noisy:
+            return state.x, state.v
+        noise, nv = self._given("noise"), self.machine.nv
+        return self.machine.integrate(state.x, noise[:nv]), state.v + noise[nv:]
+
+    def controller(self, state: PlantState) -> tuple[dict[str, Matrix], Command]:
+        """Return what a control period begins with: held, pipe and memory; and the new command."""
+        s = self.symbols
+        made = self.command(s["time"], *self.measured(state), self._given("memory"))
+        queue = ca.vertcat(self._given("pipe"), made.u)
+        nu = self.machine.nu
+        begun = {"held": queue[:nu], "pipe": queue[nu:], "memory": made.memory}
+        return {name: begun[name] for name in begun if name == "held" or name in s}, made
+
+    def applied(self, state: PlantState) -> tuple[Matrix, Command]:
+        """Return the command that acts at a state of the loop, and what the law says there."""
+        begun, made = self.controller(state)
+        if not self.ratio:
+            return made.u, made
+        if not self.gated:
+            return begun["held"], made
+        return ca.if_else(self.symbols["count"] < 0.5, begun["held"], self.symbols["held"]), made
+
+    # ------------------------------------------------------------------ dynamics
+
+    def load(
+        self, state: PlantState, moment: Moment, z: Matrix, command: Matrix
+    ) -> tuple[Load, Matrix]:
+        """Return what acts on the machine, and the inputs u."""
+        u = command if self.drive is None else self.drive.u(z, command)
+        load = Load(self.machine)
+        actuate(load, self.machine, state.x, state.v, u, limits=self.limits)
+        for disturbance in self.disturbances:
+            disturbance.add(load, self.machine, lambda: state.poses, moment)
+        return load, u
+
+    @cached_property
+    def _rates(self) -> ca.Function:
+        """Rates of v and of the drive, from time, state, and the command or the law's memory."""
+        t, start, h = ca.SX.sym("t"), ca.SX.sym("start"), ca.SX.sym("h")
+        n, memory = self.plant.nv, self._given("memory")
+        x = self.symbols["x"]
+        column = ca.SX.sym("column", n + self._given("drive").shape[0])
+        v, z = column[:n], column[n:]
+        command = held = ca.SX.sym("command", self.machine.nu if self.ratio else 0)
+        state = self.plant.at(t, x, v)
+        if not self.ratio:
+            command = self.command(t, state.x, state.v, memory).u
+        load, _ = self.load(state, Moment(t, start, h), z, command)
+        rates = [state.acceleration(load)]
+        if self.drive is not None:
+            rates.append(self.drive.rate(z, command))
+        inputs = [t, start, h, x, column, held, memory, *self._parameters]
+        return ca.Function("rates", inputs, [ca.densify(ca.vertcat(*rates))])
+
+    @property
+    def _parameters(self) -> list[Matrix]:
+        names = ("parameters", "law_parameters")
+        return [self.symbols[name] for name in names if name in self.symbols]
+
+    def _dynamics(self, start: Matrix, h: Matrix, command: Matrix) -> Callable[..., Matrix]:
+        """Return the function of (t, x, column) that integrators want, for one step."""
+        memory = self._given("memory")
+        return lambda t, x, column: self._rates(
+            t, start, h, x, column, command, memory, *self._parameters
+        )
+
+    # ------------------------------------------------------------------ steps
+
+    def step(self, integrator: Integrator) -> ca.Function:
+        """Return one step of the loop: from all states to their next values."""
+        s, following = self.symbols, {}
+        state = self.plant.at(s["time"], s["x"], s["v"])
+        if self.ratio:
+            begun, _ = self.controller(state)
+            command, periods = begun["held"], 1
+            if self.gated:
+                first = s["count"] < 0.5
+                begun = {k: ca.if_else(first, value, s[k]) for k, value in begun.items()}
+                command = begun["held"]
+                following["count"] = ca.fmod(s["count"] + 1, self.ratio)
+            else:
+                periods = self.ratio
+            following |= {name: value for name, value in begun.items() if name in s}
+        else:
+            command, periods = ca.SX(0, 1), 1
+            if "memory" in s:
+                made = self.command(s["time"], state.x, state.v, s["memory"])
+                following["memory"] = made.memory
+        x, column = s["x"], ca.vertcat(s["v"], self._given("drive"))
+        for k in range(periods):
+            t = s["time"] + k * s["h"]
+            x, column = self._advance(integrator, t, s["h"], x, column, command)
+        following |= self._split(x, column)
+        return self._function("step", {f"{name}_next": following[name] for name in self.states})
+
+    def _advance(
+        self, integrator: Integrator, t: Matrix, h: Matrix, x: Matrix, column: Matrix, command: Any
+    ) -> tuple[Matrix, Matrix]:
+        """Return x and (v, drive) after one step of the integrator, on the constraints."""
+        group = Extended(self.plant.group, self.plant.nv)
+        x, column = integrator.step(self._dynamics(t, h, command), group, t, x, column, h)
+        return self._projected(integrator, t + h, x, column)
+
+    def _projected(
+        self, integrator: Integrator, t: Matrix, x: Matrix, column: Matrix
+    ) -> tuple[Matrix, Matrix]:
+        if not self.plant.constrained:
+            return x, column
+        n = self.plant.nv
+        # One round squares the error that a step leaves; that of low orders needs two.
+        x, v = self.plant.project(t, x, column[:n], 1 if integrator.order >= 4 else 2)
+        return x, ca.vertcat(v, column[n:])
+
+    def _split(self, x: Matrix, column: Matrix) -> dict[str, Matrix]:
+        n = self.plant.nv
+        found = {"x": x, "v": column[:n], "drive": column[n:]}
+        return {name: value for name, value in found.items() if name in self.symbols}
+
+    def trial(self, integrator: DormandPrince) -> ca.Function:
+        """Return a step of x, v and drive with the command held, and its largest relative error."""
+        s = self.symbols
+        column = ca.vertcat(s["v"], self._given("drive"))
+        dynamics = self._dynamics(s["time"], s["h"], self._given("held"))
+        group = Extended(self.plant.group, self.plant.nv)
+        x, moved, error_x, error_v = integrator.step_with_error(
+            dynamics, group, s["time"], s["x"], column, s["h"]
+        )
+        scale = 1 + ca.fmax(ca.fabs(column), ca.fabs(moved))
+        error = ca.mmax(ca.fabs(ca.vertcat(error_x, error_v / scale)))
+        x, moved = self._projected(integrator, s["time"] + s["h"], x, moved)
+        outputs = {f"{name}_next": value for name, value in self._split(x, moved).items()}
+        return self._function("trial", {**outputs, "error": error})
+
+    def control(self) -> ca.Function:
+        """Return what happens at the beginning of a control period: held, pipe, memory."""
+        s = self.symbols
+        begun, _ = self.controller(self.plant.at(s["time"], s["x"], s["v"]))
+        return self._function("control", {f"{name}_next": begun[name] for name in begun})
+
+    def _function(self, name: str, outputs: dict[str, Matrix]) -> ca.Function:
+        dense = [ca.densify(ca.SX(value)) for value in outputs.values()]
+        symbols = list(self.symbols.values())
+        return ca.Function(name, symbols, dense, list(self.symbols), list(outputs))

@@ -1,0 +1,125 @@
+"""What is recorded of a loop: from its states to joint states, inputs, references and signals.
+
+Recorded rows are evaluated together, as one batch, after the loop has made them.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from framefree.kernel import compile
+from framefree.simulate.columns import Channel, state_channels
+from framefree.simulate.disturbances import Moment
+from framefree.simulate.errors import SimulationError
+from framefree.simulate.loop import Loop
+from framefree.simulate.plants import PlantState, Signal
+
+Matrix = Any
+
+
+class Observer:
+    """Evaluates everything that is recorded at states of a loop.
+
+    Parameters
+    ----------
+    loop : Loop
+    record : iterable of str
+        What to record of the plant beside states and inputs: "energy", "momentum",
+        "joint_wrench", "constraint".
+    """
+
+    def __init__(self, loop: Loop, record: Iterable[str]) -> None:
+        self.loop = loop
+        self.channels: list[Channel] = []
+        self._outputs: list[Matrix] = []
+        self._trace(tuple(record))
+        names = [f"o{i}" for i in range(len(self._outputs))]
+        self.function = ca.Function(
+            "observe", list(loop.symbols.values()), self._outputs, list(loop.symbols), names
+        )
+        shapes: dict[str, tuple[int, ...]] = {
+            name: channel.shape for name, channel in zip(names, self.channels, strict=True)
+        }
+        self.kernel = compile(self.function, shapes={**shapes, "time": (), "h": ()})
+
+    def __call__(self, **inputs: Any) -> dict[tuple[str, str], np.ndarray]:
+        """Return all channels, by group and name, for a batch of states."""
+        values = self.kernel(**{name: inputs[name] for name in self.loop.symbols})
+        values = values if isinstance(values, tuple) else (values,)
+        pairs = zip(self.channels, values, strict=True)
+        return {(channel.group, channel.name): value for channel, value in pairs}
+
+    def _trace(self, record: tuple[str, ...]) -> None:
+        loop, s = self.loop, self.loop.symbols
+        state = loop.plant.at(s["time"], s["x"], s["v"])
+        applied, made = loop.applied(state)
+        load, u = loop.load(
+            state, Moment(s["time"], s["time"], s["h"]), s.get("drive", ca.SX(0, 1)), applied
+        )
+        for channel, value in zip(state_channels(loop.machine), (state.x, state.v, u), strict=True):
+            self._add(channel, value)
+        self._add_references()
+        units = {} if loop.law is None else loop.law.units
+        for name, value in made.signals.items():
+            self._add_matrix("signals", name, value, units.get(name, ""))
+        if loop.drive is not None or loop.delay:
+            channel = state_channels(loop.machine)[2]
+            self._add(
+                Channel("signals", "command", channel.shape, channel.entries, channel.units), made.u
+            )
+        self._add_signals(state, load, record)
+
+    def _add_references(self) -> None:
+        loop = self.loop
+        units = {} if loop.reference is None else loop.reference.units
+        for name, value in loop.references(loop.symbols["time"]).items():
+            own = self._channel_of_model(name, ca.SX(value))
+            if own is not None:
+                self._add(own, value)
+            else:
+                self._add_matrix("reference", name, value, units.get(name, ""))
+
+    def _channel_of_model(self, name: str, value: Matrix) -> Channel | None:
+        """Return a channel with the names of the law's joints where a reference has their size."""
+        model = self.loop.machine if self.loop.law is None else self.loop.law.machine
+        x, v, _ = state_channels(model)
+        accelerations = tuple(unit and f"{unit}^2" for unit in v.units)
+        known = {"x": (x, x.units), "v": (v, v.units), "a": (v, accelerations)}
+        if name not in known or value.shape != (known[name][0].size, 1):
+            return None
+        like, units = known[name]
+        return Channel("reference", name, like.shape, like.entries, units)
+
+    def _add_signals(self, state: PlantState, load: Any, record: tuple[str, ...]) -> None:
+        available = state.signals(load)
+        for word in record:
+            if word not in (*available, "constraint"):
+                raise SimulationError(
+                    f"`record` cannot be `{word}`; choose from: {', '.join(available)}"
+                )
+        for word, make in available.items():
+            if word in record:
+                for name, signal in make().items():
+                    self._add(_channel(name, signal), signal.value.value)
+
+    def _add_matrix(self, group: str, name: str, value: Matrix, unit: str) -> None:
+        """Add a casadi matrix: a scalar, a vector, or a matrix of rows and columns."""
+        value = ca.SX(value)
+        rows, columns = value.shape
+        shape = () if (rows, columns) == (1, 1) else (rows,) if columns == 1 else (rows, columns)
+        self._add(Channel(group, name, shape, units=(unit,)), value)
+
+    def _add(self, channel: Channel, value: Matrix) -> None:
+        if any((c.group, c.name) == (channel.group, channel.name) for c in self.channels):
+            raise SimulationError(
+                f"there are two signals `{channel.name}`: a law must not name one like a signal "
+                "of the plant"
+            )
+        self.channels.append(channel)
+        self._outputs.append(ca.densify(ca.SX(value)))
+
+
+def _channel(name: str, signal: Signal) -> Channel:
+    return Channel("signals", name, signal.value.shape, signal.names, signal.units)

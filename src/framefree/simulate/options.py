@@ -1,0 +1,238 @@
+"""What `simulate` is asked for, checked, and what follows from it."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from framefree.control.law import Law
+from framefree.control.references.base import Reference
+from framefree.machine import Machine
+from framefree.motion.constrained import Constrained
+from framefree.motion.embedded import Embedded
+from framefree.simulate.actuation import Drive, FirstOrder
+from framefree.simulate.describe import described, machine_data, versions
+from framefree.simulate.disturbances import Disturbance
+from framefree.simulate.errors import SimulationError
+from framefree.simulate.events import Event, Scene
+from framefree.simulate.integrators import INTEGRATORS, ImplicitMidpoint, Integrator
+from framefree.simulate.noise import Noise
+from framefree.simulate.runners import Adaptive, Clock
+
+PLANTS = ("native", "mujoco")
+UNROLLED = 48
+"""Most evaluations of the dynamics that are written into one step of the loop."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """The arguments of `simulate` that do not change during a run; see there."""
+
+    duration: float
+    dt: float
+    plant: str
+    formulation: Any
+    integrator: Any
+    control_dt: float | None
+    disturbances: tuple[Disturbance, ...]
+    limits: bool
+    lag: Any
+    noise: Noise | None
+    delay: int
+    seed: int
+    u0: Any
+    every: int | None
+    events: tuple[Event, ...]
+    record: tuple[str, ...]
+    threads: int
+
+    def __post_init__(self) -> None:
+        for name in ("duration", "dt"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value > 0):
+                raise SimulationError(f"`{name}` must be a positive time in s, got {value}")
+        if self.plant not in PLANTS:
+            raise SimulationError(f"`plant` must be one of {', '.join(PLANTS)}, got {self.plant!r}")
+        if self.delay < 0 or self.delay != int(self.delay):
+            raise SimulationError(f"`delay` must be a whole number, got {self.delay}")
+        for name in ("noise", "delay"):
+            if getattr(self, name) and self.control_dt is None and self.plant == "native":
+                raise SimulationError(f"`{name}` needs a control period: give `control_dt`")
+        if self.every is not None and (self.every < 1 or self.every != int(self.every)):
+            raise SimulationError(f"`every` must be a whole number from 1 on, got {self.every}")
+        _ = self.method, self.ratio, self.drive
+
+    # ------------------------------------------------------------------ time
+
+    @cached_property
+    def method(self) -> Integrator | Adaptive:
+        """The integrator."""
+        if isinstance(self.integrator, Integrator | Adaptive):
+            return self.integrator
+        known = {**INTEGRATORS, "adaptive": Adaptive()}
+        if self.integrator not in known:
+            raise SimulationError(
+                f"there is no integrator `{self.integrator}`; choose one of: {', '.join(known)}"
+            )
+        return known[self.integrator]
+
+    @cached_property
+    def ratio(self) -> int:
+        """Steps in a control period; 0 where the law is evaluated at every stage."""
+        if self.control_dt is None:
+            return 1 if self.plant == "mujoco" else 0
+        ratio = round(self.control_dt / self.dt)
+        if ratio < 1 or abs(ratio * self.dt - self.control_dt) > 1e-9 * self.control_dt:
+            raise SimulationError(
+                f"`control_dt` must be a multiple of `dt`, got {self.control_dt} s and {self.dt} s"
+            )
+        return ratio
+
+    @property
+    def stepwise(self) -> bool:
+        """Whether the loop is run from Python, step by step."""
+        return self.plant == "mujoco" or isinstance(self.method, Adaptive)
+
+    @cached_property
+    def gated(self) -> bool:
+        """Whether a step of the loop is one of the integrator although control is slower."""
+        if self.stepwise or self.ratio <= 1:
+            return self.stepwise
+        order = self.method.order if isinstance(self.method, Integrator) else 1
+        stages = self.method.iterations if isinstance(self.method, ImplicitMidpoint) else order
+        odd = self.every is not None and self.every % self.ratio
+        return bool(odd) or stages * self.ratio > UNROLLED
+
+    @cached_property
+    def clock(self) -> Clock:
+        """Times of the steps of the loop."""
+        return Clock(self.dt, 1 if self.gated else max(self.ratio, 1), self.ratio)
+
+    @property
+    def spacing(self) -> int:
+        """Steps of the loop from one recorded row to the next."""
+        if self.every is None:
+            return self.ratio if self.gated and self.ratio > 1 else 1
+        return self.every // self.clock.stride
+
+    @cached_property
+    def steps(self) -> int:
+        """Steps of the loop in the whole run."""
+        return max(math.ceil(self.duration / (self.dt * self.clock.stride) - 1e-6), 1)
+
+    def schedule(self) -> Iterator[tuple[int, tuple[Event, ...]]]:
+        """Give the step at which each segment ends, and the events between it and the next."""
+        period = self.dt * self.clock.stride * (max(self.ratio, 1) if self.gated else 1)
+        loop_steps = max(self.ratio, 1) if self.gated else 1
+        found: dict[int, list[Event]] = {}
+        for event in sorted(self.events, key=lambda event: event.time):
+            step = math.ceil(event.time / period - 1e-6) * loop_steps
+            if step < self.steps:
+                found.setdefault(step, []).append(event)
+        for step, events in found.items():
+            yield step, tuple(events)
+        yield self.steps, ()
+
+    # ------------------------------------------------------------------ parts
+
+    @cached_property
+    def drive(self) -> Drive | None:
+        """What lies between commands and inputs."""
+        if self.lag is None or isinstance(self.lag, Drive):
+            return self.lag
+        return FirstOrder(self.lag) if np.any(np.asarray(self.lag, float)) else None
+
+    def first_scene(
+        self,
+        machine: Machine,
+        law: Law | None,
+        reference: Reference | None,
+        state: tuple[Any, Any],
+        parameters: tuple[Any, Any],
+    ) -> tuple[Scene, int | None]:
+        """Return the scene at the start, and the number of trajectories if there are many."""
+        own = _values(machine, parameters[0])
+        model = None if law is None else law.machine
+        shared = model is machine and parameters[1] is None
+        of_law = np.zeros(0) if model is None else own if shared else _values(model, parameters[1])
+        x, v = self._first_state(machine, own, *state)
+        sizes = {len(array) for array in (x, v, own, of_law) if array.ndim == 2}
+        if len(sizes) > 1:
+            raise SimulationError(
+                f"first states and parameters must be equally many, got {sorted(sizes)}"
+            )
+        batch = sizes.pop() if sizes else None
+        if batch is not None:
+            if self.stepwise:
+                raise SimulationError(
+                    "many trajectories at once need the native plant and an integrator of fixed "
+                    "step"
+                )
+            x, v = (np.broadcast_to(array, (batch, array.shape[-1])) for array in (x, v))
+        if self.drive is not None:
+            self.drive.check(machine, self.dt)
+        return Scene(machine, law, reference, own, of_law, x, v), batch
+
+    def _first_state(
+        self, machine: Machine, parameters: np.ndarray, x0: Any, v0: Any
+    ) -> tuple[np.ndarray, np.ndarray]:
+        closed = bool(machine.loops or machine.couplings)
+        if x0 is None and closed and parameters.ndim == 1:
+            x0 = Constrained(machine).assemble(parameters=parameters)
+        x = machine.neutral() if x0 is None else np.array(x0, dtype=float)
+        v = np.zeros(machine.nv) if v0 is None else np.array(v0, dtype=float)
+        if isinstance(self.formulation, Embedded) and x.shape[-1:] != (machine.nx,):
+            return x, v if v0 is not None else np.zeros(self.formulation.sizes["v"])
+        machine.validate(x, v)
+        return x, v
+
+    def inputs_before(self, machine: Machine) -> np.ndarray:
+        """Return the inputs before the run."""
+        u = np.zeros(machine.nu) if self.u0 is None else np.asarray(self.u0, float)
+        if u.shape != (machine.nu,) or not np.isfinite(u).all():
+            raise SimulationError(f"`u0` must be {machine.nu} finite numbers, got {u.tolist()}")
+        return u
+
+    def meta(self, scene: Scene) -> dict[str, Any]:
+        """Return the header of the record."""
+        left_out = ("events", "disturbances", "formulation", "integrator")
+        options = {
+            f.name: described(getattr(self, f.name)) for f in fields(self) if f.name not in left_out
+        }
+        name = getattr(self.formulation, "name", self.formulation)
+        return {
+            "status": "running",
+            "machine": machine_data(scene.machine),
+            "law": named(scene.law),
+            "reference": named(scene.reference),
+            "disturbances": described(self.disturbances),
+            "parameters": described(scene.parameters),
+            "law_parameters": described(scene.law_parameters),
+            "formulation": name,
+            "integrator": described(self.integrator),
+            "options": options,
+            "events": [],
+            "versions": versions(),
+            "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+
+
+def named(part: Any) -> Any:
+    """Return a law or a reference as data, its own name first."""
+    return None if part is None else {"name": part.name, **described(part)}
+
+
+def _values(machine: Machine, given: Any) -> np.ndarray:
+    if given is None or isinstance(given, Mapping):
+        return machine.parameters.values(given)
+    values = np.array(given, dtype=float)
+    if values.ndim not in (1, 2) or values.shape[-1] != len(machine.parameters):
+        raise SimulationError(
+            f"the machine has {len(machine.parameters)} tunable numbers, got values of shape "
+            f"{values.shape}"
+        )
+    return values

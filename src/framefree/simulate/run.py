@@ -1,0 +1,133 @@
+"""A run: everything that was recorded, and what is needed to repeat it."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from framefree.machine import Machine
+from framefree.simulate import storage
+from framefree.simulate.columns import Channel
+from framefree.simulate.errors import SimulationError
+
+
+@dataclass(frozen=True)
+class Run:
+    """The record of a simulation.
+
+    Attributes
+    ----------
+    machine : Machine or None
+        The plant; None in a loaded run whose machine has parts that live only in Python.
+    t : (rows,)
+        Times, s.
+    x, v, u : (rows, n)
+        Configurations and velocities of the machine's joints, and inputs of its actuators. In a run
+        of many trajectories these, references and signals are (batch, rows, ...).
+    reference : dict of str to (rows, ...)
+        What the law was to follow.
+    signals : dict of str to (rows, ...)
+        Energies, what the law tells of itself (V, V_rate, ...), errors of constraints, joint
+        wrenches.
+    meta : dict
+        All that is needed to repeat the run: law, reference, disturbances, events, options, seed,
+        versions; and `status`: "finished", "interrupted" or "failed".
+    channels : tuple of Channel
+        Names and units of all entries.
+    """
+
+    machine: Machine | None
+    t: np.ndarray
+    x: np.ndarray = field(repr=False)
+    v: np.ndarray = field(repr=False)
+    u: np.ndarray = field(repr=False)
+    reference: dict[str, np.ndarray] = field(repr=False)
+    signals: dict[str, np.ndarray] = field(repr=False)
+    meta: dict[str, Any] = field(repr=False)
+    channels: tuple[Channel, ...] = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """Return a signal, or a reference, by name."""
+        for group in (self.signals, self.reference):
+            if name in group:
+                return group[name]
+        known = ", ".join(f"`{key}`" for key in (*self.signals, *self.reference))
+        raise SimulationError(f"the run has no `{name}`; it has: {known}")
+
+    @property
+    def batch(self) -> int | None:
+        """Number of trajectories; None for a single one."""
+        return len(self.x) if self.x.ndim == 3 else None
+
+    @property
+    def status(self) -> str:
+        """Whether it is "finished", "interrupted" or "failed"."""
+        return self.meta["status"]
+
+    @property
+    def energy(self) -> np.ndarray:
+        """Kinetic and potential energy together (rows,), J."""
+        return self["kinetic"] + self["potential"]
+
+    def units(self, name: str) -> tuple[str, ...]:
+        """Return the units of the entries of "x", "v", "u", a reference or a signal."""
+        for channel in self.channels:
+            if channel.name == name:
+                single = len(channel.units) != channel.size
+                return channel.units[:1] * channel.size if single else channel.units
+        raise SimulationError(f"the run has no `{name}`")
+
+    def save(self, path: Any) -> Path:
+        """Write a Parquet table and a JSON header; return the path of the table.
+
+        Parameters
+        ----------
+        path : path
+            A folder, which then holds run.parquet and run.json, or a file NAME.parquet beside which
+            NAME.json is written.
+        """
+        table, header = storage.places(path)
+        storage.write_header(header, self.meta, self.channels, self.batch)
+        storage.write_table(table, self._arrays(), self.channels, self.batch)
+        return table
+
+    @classmethod
+    def load(cls, path: Any) -> "Run":
+        """Return a run that was saved, or what an interrupted one has written."""
+        header, channels, batch = storage.read_header(storage.places(path)[1])
+        t, arrays = storage.read_table(path, channels, batch)
+        return assembled(t, arrays, header, channels)
+
+    def _arrays(self) -> dict[tuple[str, str], np.ndarray]:
+        found = {("state", "x"): self.x, ("state", "v"): self.v, ("state", "u"): self.u}
+        found |= {("reference", name): value for name, value in self.reference.items()}
+        found |= {("signals", name): value for name, value in self.signals.items()}
+        return {("", "t"): self.t, **found}
+
+
+def assembled(
+    t: np.ndarray,
+    arrays: dict[tuple[str, str], np.ndarray],
+    meta: dict[str, Any],
+    channels: tuple[Channel, ...],
+    machine: Machine | None = None,
+) -> Run:
+    """Return a run of recorded arrays; without a machine, with the one in its header."""
+    data = meta.get("machine")
+    if machine is None and isinstance(data, dict) and "framefree_machine" in data:
+        machine = Machine.from_dict(data)
+    return Run(
+        machine,
+        t,
+        arrays["state", "x"],
+        arrays["state", "v"],
+        arrays["state", "u"],
+        {name: value for (group, name), value in arrays.items() if group == "reference"},
+        {name: value for (group, name), value in arrays.items() if group == "signals"},
+        meta,
+        channels,
+    )

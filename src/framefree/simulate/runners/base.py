@@ -1,0 +1,93 @@
+"""What a runner is: it moves the states of a loop over many of its steps, and keeps some of them.
+
+To add one, subclass `Runner` and give ``advance(state, first, count, every)``, from all states of
+the loop at its step `first` to those at the steps first, first + every, ... before first + count,
+and the final ones. What it gives must not depend on how a run is cut into calls.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from framefree.simulate.loop import Loop
+from framefree.simulate.noise import NoiseSource
+
+States = dict[str, np.ndarray]
+
+
+class Rows(NamedTuple):
+    """States at some steps of a loop, and the final ones.
+
+    `kept` arrays have an axis for the rows before their last one: (rows, n) or (batch, rows, n).
+    """
+
+    kept: States
+    final: States
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Times of the steps of a loop.
+
+    Attributes
+    ----------
+    dt : float
+        Step of the integrator, s.
+    stride : int
+        Steps of the integrator in one of the loop.
+    ratio : int
+        Steps of the integrator in a control period; 0 where the law is always evaluated.
+    """
+
+    dt: float
+    stride: int = 1
+    ratio: int = 0
+
+    def time(self, step: int) -> float:
+        """Return the time of a step of the loop."""
+        return float(self.times(step, 1)[0])
+
+    def times(self, first: int, count: int, every: int = 1) -> np.ndarray:
+        """Return the times of steps first, first + every, ... before first + count."""
+        return np.arange(first, first + count, every) * self.stride * self.dt
+
+    def periods(self, first: int, count: int, every: int = 1) -> np.ndarray:
+        """Return the control periods that these steps are in."""
+        return np.arange(first, first + count, every) * self.stride // max(self.ratio, 1)
+
+
+class Runner(ABC):
+    """Base of all runners; see the contract at the top of this file.
+
+    Parameters
+    ----------
+    loop : Loop
+    clock : Clock
+    constants : dict of arrays
+        Values of the loop's parameters.
+    noise : NoiseSource or None
+    """
+
+    batches: bool = False
+    """Whether many trajectories can run at once."""
+
+    def __init__(
+        self, loop: Loop, clock: Clock, constants: States, noise: NoiseSource | None
+    ) -> None:
+        self.loop, self.clock, self.constants, self.noise = loop, clock, constants, noise
+
+    @abstractmethod
+    def advance(self, state: States, first: int, count: int, every: int) -> Rows:
+        """Move on by `count` steps of the loop from its step `first`."""
+
+    def varying(self, first: int, count: int, every: int = 1) -> States:
+        """Return the time, and the noise, at steps first, first + every, ...."""
+        found = {"time": self.clock.times(first, count, every)}
+        if self.noise is not None:
+            periods = self.clock.periods(first, count, every)
+            begin = int(periods[0])
+            drawn = self.noise.periods(begin, int(periods[-1]) - begin + 1)
+            found["noise"] = np.ascontiguousarray(drawn[..., periods - begin, :])
+        return found

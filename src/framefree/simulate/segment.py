@@ -1,0 +1,277 @@
+"""A piece of a run in which machine, law and reference stay the same."""
+
+from collections.abc import Callable
+from time import monotonic
+from typing import Any
+
+import numpy as np
+
+from framefree.motion import Equations
+from framefree.simulate.errors import SimulationError
+from framefree.simulate.events import Scene
+from framefree.simulate.failure import Finding, first_problem, likely_cause
+from framefree.simulate.loop import Loop
+from framefree.simulate.noise import NoiseSource
+from framefree.simulate.observe import Observer
+from framefree.simulate.options import Options
+from framefree.simulate.plants import native_plant
+from framefree.simulate.record import Recorder
+from framefree.simulate.runners import Adaptive, AdaptiveRunner, RolloutRunner, Runner
+from framefree.simulate.runners.adaptive import StepTooSmall
+from framefree.simulate.runners.base import States
+from framefree.simulate.storage import Arrays
+
+SECONDS = 0.2
+"""Wall time after which Python has its turn: progress, interrupts, records."""
+MEMORY = 1 << 28
+"""Bytes that the rows of one piece may take."""
+
+
+class Segment:
+    """Runs a scene and records it.
+
+    Parameters
+    ----------
+    options : Options
+    scene : Scene
+    recorder : Recorder
+    previous : Segment, optional
+        Whose compiled code serves again if only numbers have changed.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        scene: Scene,
+        recorder: Recorder,
+        previous: "Segment | None" = None,
+    ) -> None:
+        self.options, self.scene, self.recorder = options, scene, recorder
+        self.batch = recorder.batch
+        self.clock = options.clock
+        self._same_law = previous is not None and previous.scene.law is scene.law
+        if previous is not None and _same(previous.scene, scene):
+            self.loop, self.observer = previous.loop, previous.observer
+            self.runner = previous.runner
+            self.runner.constants = self._constants()
+        else:
+            self.loop = self._make_loop()
+            self.observer = Observer(self.loop, options.record)
+            self.runner = self._make_runner()
+        self._latest: tuple[int, States] | None = None
+        self._pace = 1e-4  # wall time of a step, s; measured as the run goes on
+
+    # ------------------------------------------------------------------ making
+
+    def _make_loop(self) -> Loop:
+        options, scene = self.options, self.scene
+        formulation = options.formulation if options.plant == "native" else None
+        if isinstance(formulation, Equations) and formulation.machine is not scene.machine:
+            raise SimulationError(
+                "`formulation` belongs to another machine; where an event changes the machine it "
+                "must be given by name"
+            )
+        return Loop(
+            native_plant(scene.machine, formulation),
+            scene.law,
+            scene.reference,
+            options.disturbances,
+            options.limits,
+            options.drive,
+            options.ratio,
+            options.delay,
+            options.gated,
+            options.noise is not None,
+        )
+
+    def _make_runner(self) -> Runner:
+        options, method = self.options, self.options.method
+        noise = None
+        if options.noise is not None:
+            scale = options.noise.scale(self.scene.machine)
+            noise = NoiseSource(scale, options.seed, self.batch)
+        given = self.loop, self.clock, self._constants(), noise
+        if options.plant == "mujoco":
+            # An optional dependency, and one that takes long to load.
+            from framefree.simulate.runners.mujoco import MujocoRunner
+
+            runner = MujocoRunner(*given, method)
+            self.recorder.meta["applied_by_us"] = runner.applied_by_us
+            return runner
+        if isinstance(method, Adaptive):
+            jumps = [time for part in options.disturbances for time in part.times]
+            jumps += [] if self.scene.reference is None else self.scene.reference.times
+            return AdaptiveRunner(*given, method, jumps)
+        return RolloutRunner(*given, method, options.threads)
+
+    def _constants(self) -> States:
+        values = {"parameters": self.scene.parameters, "law_parameters": self.scene.law_parameters}
+        return {name: values[name] for name in values if name in self.loop.symbols}
+
+    def start(self, before: States | None = None) -> States:
+        """Return the first state of the loop; of a segment before, all that does not change."""
+        scene, plant = self.scene, self.loop.plant
+        u = self.options.inputs_before(scene.machine)
+        if self.batch is None:
+            x, v = plant.start(scene.x, scene.v, scene.parameters)
+        else:
+            given = np.broadcast_to(scene.parameters, (self.batch, np.shape(scene.parameters)[-1]))
+            pairs = [plant.start(*row) for row in zip(scene.x, scene.v, given, strict=True)]
+            x, v = (np.array([pair[i] for pair in pairs]) for i in range(2))
+        first = self.loop.start(np.asarray(x, float), np.asarray(v, float), u)
+        if self.batch is not None:
+            first = {k: np.broadcast_to(a, (self.batch, a.shape[-1])) for k, a in first.items()}
+        kept = ("drive", "pipe", "held", "count", *(("memory",) if self._same_law else ()))
+        return first | {k: before[k] for k in kept if before is not None and k in before}
+
+    # ------------------------------------------------------------------ running
+
+    def run(
+        self,
+        state: States,
+        first: int,
+        last: int,
+        interrupted: Callable[[], bool],
+        report: Callable[[float], object],
+    ) -> tuple[States, int]:
+        """Run from one step of the loop to another; return the state and the step reached."""
+        self.recorder.begin(self.observer.channels)
+        step = first
+        while step < last and not interrupted():
+            count = self._piece(last - step)
+            begin = monotonic()
+            try:
+                rows = self.runner.advance(state, step, count, self.options.spacing)
+            except StepTooSmall as error:
+                raise self._stuck(error, step) from None
+            self._keep(rows.kept, step, count)
+            state, step = rows.final, step + count
+            self._pace = max((monotonic() - begin) / count, 1e-9)
+            report(self.clock.time(step))
+        return state, step
+
+    def keep_last(self, state: States, step: int) -> None:
+        """Record the last state of a run."""
+        self._keep({name: array[..., None, :] for name, array in state.items()}, step, 1)
+
+    def joint_state(self, state: States, step: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return configuration and velocity of the machine's joints."""
+        found = self._observed({k: a[..., None, :] for k, a in state.items()}, step, 1, 1)
+        return found["state", "x"][..., 0, :], found["state", "v"][..., 0, :]
+
+    def _piece(self, left: int) -> int:
+        """Return how many steps to make before Python has its turn."""
+        width = sum(symbol.shape[0] for symbol in self.loop.symbols.values())
+        width += sum(channel.size for channel in self.observer.channels)
+        most = max(MEMORY // (8 * width * (self.batch or 1)), 1)
+        count = min(int(SECONDS / self._pace), most)
+        spacing = self.options.spacing
+        return min(max(count // spacing, 1) * spacing, left)
+
+    # ------------------------------------------------------------------ recording
+
+    def _keep(self, kept: States, first: int, count: int) -> None:
+        spacing = self.options.spacing
+        values = self._observed(kept, first, count, spacing)
+        times = self.clock.times(first, count, spacing)
+        problem = first_problem(values, self.observer.channels, self.batch)
+        if problem is None:
+            self.recorder.add(times, values)
+            last = {name: array[..., -1, :] for name, array in kept.items()}
+            self._latest = first + (len(times) - 1) * spacing, last
+            return
+        good = _rows(values, slice(0, problem.row), self.batch)
+        self.recorder.add(times[: problem.row], good)
+        if problem.row:
+            before = {name: array[..., problem.row - 1, :] for name, array in kept.items()}
+            self._latest = first + (problem.row - 1) * spacing, before
+        self._break_off(problem, values, times)
+
+    def _observed(self, kept: States, first: int, count: int, every: int) -> Arrays:
+        """Evaluate all channels at rows of states."""
+        varying = self.runner.varying(first, count, every)
+        rows = len(varying["time"])
+        total = rows * (1 if self.batch is None else self.batch)
+        inputs: dict[str, Any] = {"h": self.clock.dt}
+        for name, array in kept.items():
+            inputs[name] = np.ascontiguousarray(array).reshape(total, array.shape[-1])
+        inputs["time"] = np.tile(varying["time"], total // rows)
+        if "noise" in varying:
+            inputs["noise"] = varying["noise"].reshape(total, -1)
+        for name, value in self._constants().items():
+            inputs[name] = value if value.ndim == 1 else np.repeat(value, rows, axis=0)
+        found = self.observer(**inputs)
+        if self.batch is None:
+            return found
+        return {k: array.reshape(self.batch, rows, *array.shape[1:]) for k, array in found.items()}
+
+    # ------------------------------------------------------------------ breaking off
+
+    def _break_off(self, problem: Finding, values: Arrays, times: np.ndarray) -> None:
+        """Find the very step at which values stopped being finite, and raise."""
+        bad, time = _row(values, problem.row, problem.trajectory), float(times[problem.row])
+        good = None
+        if self._latest is not None:
+            step, state = self._latest
+            spacing = self.options.spacing
+            kept = {name: array[..., None, :] for name, array in state.items()}
+            good = _row(self._observed(kept, step, 1, 1), 0, problem.trajectory)
+            if spacing > 1:
+                rows = self.runner.advance(state, step, spacing, 1)
+                fine = self._observed(rows.kept, step, spacing, 1)
+                found = first_problem(fine, self.observer.channels, self.batch)
+                if found is not None and found.row > 0:
+                    problem, time = found, self.clock.time(step + found.row)
+                    bad = _row(fine, found.row, found.trajectory)
+                    good = _row(fine, found.row - 1, found.trajectory)
+        raise self._broken(problem, time, good, bad)
+
+    def _broken(
+        self, problem: Finding, time: float, good: States | None, bad: States
+    ) -> SimulationError:
+        cause = likely_cause(problem, good, bad, self.clock.dt)
+        where = "" if problem.trajectory is None else f" of trajectory {problem.trajectory}"
+        state = None if good is None else (good["x"], good["v"])
+        return SimulationError(
+            f"at {time:.9g} s `{problem.quantity}`{where} is not finite; most likely {cause}",
+            time=time,
+            quantity=problem.quantity,
+            state=state,
+            cause=cause,
+        )
+
+    def _stuck(self, error: StepTooSmall, first: int) -> SimulationError:
+        """Record what an adaptive integrator has done before it found no step short enough."""
+        state = error.state
+        if error.rows:
+            kept = {name: np.stack([row[name] for row in error.rows]) for name in state}
+            count = (len(error.rows) - 1) * self.options.spacing + 1
+            self._keep(kept, first, count)
+        x, v = self.joint_state(state, first)
+        cause = (
+            "the acceleration jumps or grows without bound here: friction or limits that switch, a "
+            "singular position, or an unstable loop"
+        )
+        return SimulationError(
+            f"at {error.time:.9g} s no step is short enough for the tolerance; most likely {cause}",
+            time=error.time,
+            quantity="step",
+            state=(x, v),
+            cause=cause,
+        )
+
+
+def _same(a: Scene, b: Scene) -> bool:
+    return a.machine is b.machine and a.law is b.law and a.reference is b.reference
+
+
+def _rows(values: Arrays, rows: slice, batch: int | None) -> Arrays:
+    return {k: a[rows] if batch is None else a[:, rows] for k, a in values.items()}
+
+
+def _row(values: Arrays, row: int, trajectory: int | None) -> States:
+    """Return x, v and u of a row, and the scalar signals."""
+    found = {}
+    for (_, name), array in values.items():
+        found[name] = array[row] if trajectory is None else array[trajectory, row]
+    return found

@@ -1,0 +1,179 @@
+"""`simulate`: a machine under a law, in time."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from time import monotonic
+from typing import Any
+
+from framefree.control.law import Law
+from framefree.control.references.base import Reference
+from framefree.machine import Machine
+from framefree.motion import Equations
+from framefree.simulate.disturbances import Disturbance
+from framefree.simulate.errors import SimulationError
+from framefree.simulate.events import Event, Scene
+from framefree.simulate.integrators import Integrator
+from framefree.simulate.noise import Noise
+from framefree.simulate.options import Options
+from framefree.simulate.progress import Report, interruptible, reporting
+from framefree.simulate.record import Recorder
+from framefree.simulate.run import Run
+from framefree.simulate.runners import Adaptive
+from framefree.simulate.segment import Segment
+
+
+def simulate(
+    machine: Machine,
+    law: Law | None = None,
+    reference: Reference | None = None,
+    x0: Any = None,
+    v0: Any = None,
+    *,
+    duration: float,
+    dt: float,
+    plant: str = "native",
+    formulation: str | Equations | None = None,
+    integrator: str | Integrator | Adaptive = "rk4",
+    control_dt: float | None = None,
+    disturbances: Iterable[Disturbance] = (),
+    limits: bool = True,
+    lag: Any = None,
+    noise: Noise | None = None,
+    delay: int = 0,
+    seed: int = 0,
+    u0: Any = None,
+    every: int | None = None,
+    events: Iterable[Event] = (),
+    parameters: Any = None,
+    law_parameters: Any = None,
+    record: Iterable[str] = ("energy", "constraint", "joint_wrench"),
+    threads: int = 1,
+    progress: bool | Report | None = None,
+    out: Any = None,
+) -> Run:
+    """Simulate a machine, alone or under a control law.
+
+    Parameters
+    ----------
+    machine : Machine
+        The plant. The law's own machine may be another: joints and actuators are matched by name.
+    law : Law, optional
+        Without one, all inputs are zero.
+    reference : Reference, optional
+        What the law follows.
+    x0, v0 : (nx,), (nv,) or (batch, nx), (batch, nv)
+        First configuration and velocity, by default neutral and at rest; or many of them, which
+        run together.
+    duration, dt : float
+        Time to simulate and step of the integrator, s. An adaptive integrator takes steps up to dt
+        and stops at every multiple of it.
+    plant : "native" or "mujoco"
+        Our own equations, or MuJoCo stepping the machine written as MJCF.
+    formulation : str or Equations, optional
+        Of the native plant; by default "constrained" for a machine with loops or couplings, "tree"
+        for others.
+    integrator : "rk4", "euler", "midpoint", "adaptive", Integrator or Adaptive
+        MuJoCo has "rk4" and "euler".
+    control_dt : float, optional
+        Control period in s, a multiple of dt, over which the command is held. Without, the law is
+        evaluated at every stage of the integrator (with MuJoCo: at every step).
+    disturbances : iterable of Disturbance
+        `Pulse`, `Push`.
+    limits : bool
+        Whether inputs and motor forces stay within their limits. Limits of joints are no stops.
+    lag : float, (nu,) or Drive, optional
+        Time constants of the inputs in s, or any other dynamics of the drives.
+    noise : Noise, optional
+        Of what the law measures; needs `control_dt`.
+    delay : int
+        Control periods from a measurement to the use of its command; needs `control_dt`.
+    seed : int
+        Of the noise.
+    u0 : (nu,), optional
+        Inputs before the run, where there is a lag or a delay; default zero.
+    every : int, optional
+        Steps from one recorded row to the next; by default one, or a control period.
+    events : iterable of Event
+        `Grasp`, `Release`, `Change`, `SetParameters`.
+    parameters, law_parameters : mapping or (n,) or (batch, n), optional
+        Values of the tunable numbers of the machine, and of the law's machine where that is
+        another.
+    record : iterable of str
+        What to record of the plant: "energy", "momentum", "joint_wrench", "constraint".
+    threads : int
+        Number of threads among which many trajectories are split.
+    progress : bool or callable, optional
+        Whether to show a bar, or a function to be called with the simulated time; by default a bar
+        on a terminal.
+    out : path, optional
+        Folder (or NAME.parquet) to write to while the run goes on; see `Run.save`.
+
+    Returns
+    -------
+    Run
+        Ctrl-C ends a run early; its `status` is then "interrupted".
+
+    Raises
+    ------
+    SimulationError
+        If the run cannot start; or if a value is not finite, with the time, the quantity, the last
+        good state, the likely cause, and the run until then.
+    """
+    options = Options(
+        duration=duration,
+        dt=dt,
+        plant=plant,
+        formulation=formulation,
+        integrator=integrator,
+        control_dt=control_dt,
+        disturbances=tuple(disturbances),
+        limits=limits,
+        lag=lag,
+        noise=noise,
+        delay=delay,
+        seed=seed,
+        u0=u0,
+        every=every,
+        events=tuple(events),
+        record=tuple(record),
+        threads=threads,
+    )
+    scene, batch = options.first_scene(
+        machine, law, reference, (x0, v0), (parameters, law_parameters)
+    )
+    recorder = Recorder(options.meta(scene), batch, out)
+    begin = monotonic()
+    with interruptible() as interrupted, reporting(progress, duration, machine.name) as report:
+        try:
+            done = _simulate(options, scene, recorder, interrupted, report)
+        except SimulationError as error:
+            if error.time is not None:
+                recorder.meta["failure"] = str(error)
+                error.run = recorder.close("failed", machine)
+            raise
+    recorder.meta["wall_seconds"] = round(monotonic() - begin, 6)
+    return recorder.close("finished" if done else "interrupted", machine)
+
+
+def _simulate(
+    options: Options,
+    scene: Scene,
+    recorder: Recorder,
+    interrupted: Callable[[], bool],
+    report: Report,
+) -> bool:
+    """Run one segment after the other, with events in between; return whether all were run."""
+    segment = Segment(options, scene, recorder)
+    state, step = segment.start(), 0
+    for last, events in options.schedule():
+        state, step = segment.run(state, step, last, interrupted, report)
+        if step < last or not events:
+            break
+        for event in events:
+            x, v = segment.joint_state(state, step)
+            scene = event.after(replace(scene, x=x, v=v))
+            recorder.happened(event, options.clock.time(step))
+            segment = Segment(options, scene, recorder, segment)
+            state = segment.start(state)
+    segment.keep_last(state, step)
+    return step == options.steps
