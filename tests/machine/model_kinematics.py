@@ -86,3 +86,15 @@ class Inertia:
 
 def _armatures(machine: Machine) -> list[np.ndarray]:
     return [np.asarray(joint.armature) for joint in machine.joints]
+
+
+def mujoco_mass(model, data) -> np.ndarray:
+    """MuJoCo's mass matrix, whose arguments changed their order in its version 4."""
+    import mujoco
+
+    M = np.zeros((model.nv, model.nv))
+    try:
+        mujoco.mj_fullM(model, data, M)
+    except TypeError:
+        mujoco.mj_fullM(model, M, data.qM)
+    return M

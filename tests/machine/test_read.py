@@ -11,6 +11,11 @@ from framefree.machine.formats import markup
 from framefree.machine.formats.markup import ReadError
 from framefree.machine.read import read
 
+try:
+    import mujoco
+except ImportError:
+    mujoco = None
+
 ROBOT = '<robot name="r"><link name="a"/></robot>'
 BODY = '<body name="b"><joint name="j"/><geom size="0.1"/></body>'
 MUJOCO = f"<mujoco><worldbody>{BODY}</worldbody></mujoco>"
@@ -134,13 +139,8 @@ def test_no_mesh_outside_of_the_folder_and_the_packages(tmp_path):
     assert file_of(wrong, packages={"arm": tmp_path / "meshes"}) == wrong
 
 
+@pytest.mark.skipif(mujoco is None, reason="needs mujoco")
 class TestMjcfFiles:
-    pytestmark = pytest.mark.usefixtures("needs_mujoco")
-
-    @pytest.fixture(autouse=True)
-    def needs_mujoco(self):
-        pytest.importorskip("mujoco")
-
     def test_includes_defaults_and_meshes_in_the_folder(self, tmp_path):
         (tmp_path / "parts" / "deep").mkdir(parents=True)
         (tmp_path / "assets").mkdir()
@@ -236,18 +236,20 @@ class TestMjcfFiles:
         )
         path = tmp_path / "m.xml"
         path.write_text('<mujoco><worldbody><include file="part.xml"/></worldbody></mujoco>')
-        assert message_of(path) == (
-            "part.xml, <body> `light`, line 2: mass and inertia of moving bodies must be larger "
-            "than mjMINVAL"
-        )
+        message = message_of(path)
+        assert "mass and inertia of moving bodies must be larger than mjMINVAL" in message
+        assert "light" in message  # MuJoCo before 3.4 gives the name only, and no line
+        if "line" in message:
+            assert message.startswith("part.xml, <body> `light`, line 2: mass and")
         path.write_text('<mujoco>\n<worldbody>\n<geom sise="1"/></worldbody></mujoco>')
         assert message_of(path).startswith("m.xml, <geom>, line 3: Schema violation")
 
     def test_nothing_is_written_to_the_current_folder(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         machine = read(MUJOCO.replace("<worldbody>", '<compiler settotalmass="3"/><worldbody>'))
-        assert any("settotalmass" in message for message in machine.problems)
         assert list(tmp_path.iterdir()) == []
+        if int(mujoco.__version__.split(".")[0]) >= 4:  # where this attribute is deprecated
+            assert any("settotalmass" in message for message in machine.problems)
 
 
 def test_without_mujoco_the_extra_is_named(monkeypatch):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from mjcf_samples import EVERYTHING, LINKAGE, random_mjcf
-from model_kinematics import Chain, Inertia, example_urdfs
+from model_kinematics import Chain, Inertia, example_urdfs, mujoco_mass
 
 from framefree.geometry import Moments
 from framefree.machine import (
@@ -124,14 +124,13 @@ def test_moves_in_mujoco_as_here(seed):
     written, chain, rng = Written(machine), Chain(machine), np.random.default_rng(seed)
     forward = equations(machine, "tree").functions["forward"]
     inertia = Inertia(machine)
-    M = np.zeros((machine.nv, machine.nv))
     for _ in range(5):
         x, v = state(machine, rng)
         written.set(x, v)
         poses = chain(x)
         for name in chain.names:
             assert gap(poses[name], written.pose(name)) <= 1e-12
-        mujoco.mj_fullM(written.model, written.data, M)
+        M = mujoco_mass(written.model, written.data)
         T = np.array([written.layout.v_to(x, row) for row in np.eye(machine.nv)]).T
         assert gap(inertia(x), T.T @ M @ T) <= 1e-12
         a = forward(x, v, np.zeros(machine.nv)).full().ravel()
@@ -326,10 +325,10 @@ def test_robots_from_urdf_move_alike_in_mujoco(name):
         pytest.skip("example-robot-data is not installed")
     machine = read(files[name], base="free", mimic="independent")
     written, inertia = Written(machine), Inertia(machine)
-    M, rng = np.zeros((machine.nv, machine.nv)), np.random.default_rng(2)
+    rng = np.random.default_rng(2)
     for _ in range(3):
         x, _ = state(machine, rng)
         written.set(x)
-        mujoco.mj_fullM(written.model, written.data, M)
+        M = mujoco_mass(written.model, written.data)
         T = np.array([written.layout.v_to(x, row) for row in np.eye(machine.nv)]).T
         assert gap(inertia(x), T.T @ M @ T) <= 1e-12

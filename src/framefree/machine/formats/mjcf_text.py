@@ -65,7 +65,7 @@ _COMPILER_DROPPED = {
     "usethread",
 }
 _LINE = re.compile(r"line (\d+)")
-_NOISE = re.compile(r"XML Error:|Error:|Element name '[^']*', id \d+,?|Element '[^']*',?")
+_ELEMENT = re.compile(r"Element name '[^']*', id \d+,?|Element '[^']*',?")
 
 
 @dataclass
@@ -100,12 +100,12 @@ class Document:
 
     def explain(self, message: str) -> str:
         """Return MuJoCo's message with its line led back to the file it comes from."""
-        message = " ".join(_NOISE.sub("", message).split())
+        message = " ".join(message.replace("XML Error:", "").replace("Error:", "").split())
         found = _LINE.search(message)
         at = int(found.group(1)) - 1 if found else -1
         if found and 0 <= at < len(self._lines):
-            rest = (message[: found.start()] + message[found.end() :]).strip(" ,")
-            return f"{self._lines[at]}: {rest}"
+            rest = message[: found.start()] + message[found.end() :]
+            return f"{self._lines[at]}: {_ELEMENT.sub('', rest).strip(' ,')}"
         return f"{self._file}: {message}"
 
 
