@@ -497,6 +497,9 @@ def test_driven_pendulum_takes_the_work_it_is_given():
     assert np.isclose(value(eom, "power", **state), v @ motor)
     moved = eom.project(np.zeros(1), np.zeros(1), t)
     assert np.allclose([moved.x, moved.v], [x, v])
+    speed = Constrained(machine, [Nonholonomic("speed", lambda x, v, t: v[0] - t)])
+    assert speed.rheonomic  # in the velocity error alone
+    assert np.allclose(value(speed, "projected_v", x=x, v=v, t=0.3), 0.3)
 
 
 def test_skate_on_a_slope_in_closed_form():

@@ -430,7 +430,8 @@ def test_constraints_can_be_laid_upon_minimal_coordinates():
     upon = Constrained(machine, [boom], base=given)
     tree = Holonomic("height", lambda x, t: ca.sin(x[order[1]]) - 0.3 + 0.1 * x[order[2]])
     whole = Constrained(machine, [tree])
-    q = upon.project(np.array([0.4, 0.3, 0.1]))
+    q = upon.project(np.array([0.4, 0.3, 0.1]), hold=["delta"])
+    assert q.x[2] == 0.1
     v = upon.project(q.x, np.array([0.2, 0.3, -0.1])).v
     x_tree, v_tree = given.expand(q.x, v)
     force, joint_force = np.array([10.0, 900.0, 500.0]), np.zeros(5)

@@ -146,7 +146,11 @@ class Constrained(ConstrainedStates):
         x, v, t = ca.SX.sym("x", self.carrier.nx), ca.SX.sym("v", self.carrier.nv), ca.SX.sym("t")
         state = self.carrier.at(x, v)
         parts = [constraint.rows(self.carrier, state, t) for constraint in given]
-        values = [ca.vec(value) for part in parts for value in (part.A, part.b, part.position)]
+        values = [
+            ca.vec(value)
+            for part in parts
+            for value in (part.A, part.b, part.position, part.velocity)
+        ]
         return ca.depends_on(ca.vertcat(*values), t)
 
     @cached_property

@@ -50,6 +50,7 @@ class ConstrainedStates(Equations):
     default their defaults.
     """
 
+    base: Equations
     carrier: Carrier
     labels: tuple[str, ...]
     closed: list[Closed]
@@ -161,6 +162,8 @@ class ConstrainedStates(Equations):
         If none can be reached from x, further starts around it are tried; held coordinates (see
         `project`) keep their values in all of them.
         """
+        if x is None and self.carrier.nx != self.machine.nx:
+            raise MachineError(f"`x` is needed to assemble the {self.base.name} formulation")
         first = start = self.machine.neutral() if x is None else np.asarray(x, float)
         rng, moving = np.random.default_rng(0), np.zeros(self.carrier.nv)
         moving[self._free(hold)] = 1.0
@@ -175,15 +178,16 @@ class ConstrainedStates(Equations):
 
     def _free(self, hold: Sequence[str]) -> list[int]:
         held = set()
+        # Other formulations have velocities of their own; joints are known to the tree alone.
+        names = getattr(self.base, "v_names", self.machine.v_names)
+        joints = self.machine.v_slice if names == self.machine.v_names else {}
         for name in hold:
-            if name in self.machine.v_slice:
-                found = self.machine.v_slice[name]
-                held |= set(range(found.start, found.stop))
-            elif name in self.machine.v_names:
-                held.add(self.machine.v_names.index(name))
+            if name in joints:
+                held |= set(range(joints[name].start, joints[name].stop))
+            elif name in names:
+                held.add(names.index(name))
             else:
-                known = (*self.machine.v_slice, *self.machine.v_names)
-                raise MachineError(unknown("coordinate to hold:", name, known))
+                raise MachineError(unknown("coordinate to hold:", name, (*joints, *names)))
         return [k for k in range(self.carrier.nv) if k not in held]
 
     def _not_closed(self, phi: np.ndarray) -> ClosureError:
