@@ -200,6 +200,19 @@ class Equations(ABC):
         return self.kernel("power")
 
     @cached_property
+    def forward_derivatives(self) -> Kernel:
+        """Slopes of `forward`: ``da_dx, da_dv, da_dforce = forward_derivatives(x, v, force)``.
+
+        Each (nv, nv); by x along its tangent directions, ``x (+) eps e_j``.
+        """
+        return self.kernel("forward_derivatives")
+
+    @cached_property
+    def inverse_derivatives(self) -> Kernel:
+        """Slopes of `inverse` by x, v and a: ``inverse_derivatives(x, v, a)``, (nv, nv) each."""
+        return self.kernel("inverse_derivatives")
+
+    @cached_property
     def input_matrix(self) -> Kernel:
         """Joint forces per unit of each actuator input: ``input_matrix(x)`` (nv, nu)."""
         return self.kernel("input_matrix")

@@ -9,7 +9,7 @@ the closed form, a sum over bodies, is there to check them and to read.
 import casadi as ca
 
 from framefree.machine import Machine, MachineError
-from framefree.motion import coriolis, forces, inputs
+from framefree.motion import coriolis, forces, inputs, linearise
 from framefree.motion.equations import Equations, Output, Quantity
 from framefree.motion.spatial import Matrix
 from framefree.motion.treestate import TreeModel
@@ -49,6 +49,7 @@ class Tree(Equations):
             "power": Quantity(("x", "v", "force"), self._power),
             "input_matrix": Quantity(("x",), self._input_matrix),
             "input_bias": Quantity(("x", "v"), self._input_bias),
+            **linearise.quantities(self.model),
         }
 
     def quantity(self, name: str) -> Quantity:
