@@ -223,6 +223,9 @@ class TestMjcfFiles:
         assert "refused" in message_of(f"<mujoco><worldbody>{nested}</worldbody></mujoco>")
         field = '<hfield name="h" nrow="90000" ncol="90000" size="1 1 1 1"/>'
         assert "height field" in message_of(f"<mujoco><asset>{field}</asset></mujoco>")
+        for number in ("30000", "3e4", "inf"):
+            mesh = f'<mesh name="m" builtin="supersphere" params="{number} 1 1"/>'
+            assert "below 1000" in message_of(f"<mujoco><asset>{mesh}</asset></mujoco>")
         harmless = (
             '<mujoco><size memory="900T"/><custom><numeric name="n" size="2000000000"/></custom>'
             '<asset><texture name="t" type="2d" builtin="flat" width="90000" height="90000"/>'

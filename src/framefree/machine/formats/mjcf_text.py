@@ -220,7 +220,16 @@ class _Writer:
             return False
         if tag == "hfield" and self._count(item, "nrow") * self._count(item, "ncol") > MAX_CELLS:
             self._place(item).problem(f"a height field has at most {MAX_CELLS} cells")
+        if tag == "mesh" and "builtin" in item.element.attributes:
+            self._check_made_mesh(item)
         return True
+
+    def _check_made_mesh(self, item: _Item) -> None:
+        """Refuse a mesh that MuJoCo makes itself, with more faces than memory holds."""
+        for word in (item.element.get("params") or "").split():
+            found = re.match(r"[+-]?([0-9]*)", word)
+            if "e" in word.lower() or "n" in word.lower() or (found and len(found.group(1)) > 3):
+                self._place(item).problem(f"`params` of a made mesh must be below 1000, got {word}")
 
     def _included(self, item: _Item) -> list[_Item]:
         """Return the children of the root of an included file, in place of the <include>."""
