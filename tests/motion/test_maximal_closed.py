@@ -21,8 +21,10 @@ from framefree.machine import (
     Polynomial,
     Prismatic,
     Revolute,
+    Universal,
 )
 from framefree.motion.maximal import Maximal
+from framefree.motion.maximal_graph import least_norm
 from framefree.motion.tree import Tree
 
 KINDS = ("weld", "ball", "hinge", "slider", "distance")
@@ -160,30 +162,31 @@ def _port_of_loops(machine, eom, pose, wrenches):
 
 def test_couplings_agree_with_the_kkt_system_of_the_open_tree():
     rng = np.random.default_rng(7)
-    n = 6
-    bodies = [Body(f"b{i}", random_moments(rng)) for i in range(n)]
+    kinds = [Revolute(rng.normal(size=3)) for _ in range(6)]
+    kinds[3], kinds[5] = Prismatic("x"), Universal("x", (0.5, 1, 0))
+    bodies = [Body(f"b{i}", random_moments(rng)) for i in range(len(kinds))]
     joints = [
         Joint(
             f"q{i}",
-            Prismatic("x") if i == 3 else Revolute(rng.normal(size=3)),
+            kind,
             "world" if i == 0 else f"b{i - 1}",
             f"b{i}",
             parent_pose=(0.3, 0.1, 0),
             armature=0.2 * (i % 2),
             damping=0.1,
         )
-        for i in range(n)
+        for i, kind in enumerate(kinds)
     ]
     couplings = [
         Coupling.mimic("mimic", "q1", "q0", 2.0, 0.1),
-        Coupling("gear", "q4", ("q2", "q5"), Linear((0.5, -1.5))),
-        Coupling("cam", "q3", "q5", Polynomial((0.1, 0.2, 0.3))),
+        Coupling("gear", "q4", ("q2", "q5.angle1"), Linear((0.5, -1.5))),
+        Coupling("cam", "q3", "q5.angle2", Polynomial((0.1, 0.2, 0.3))),
     ]
     machine = Machine(bodies, joints, couplings=couplings)
-    x = rng.uniform(-1, 1, n)
+    x = rng.uniform(-1, 1, 7)
     x[1] = 2 * x[0] + 0.1
     x[4] = 0.5 * x[2] - 1.5 * x[5]
-    x[3] = 0.1 + 0.2 * x[5] + 0.3 * x[5] ** 2
+    x[3] = 0.1 + 0.2 * x[6] + 0.3 * x[6] ** 2
     eom, state, _, _ = compare(machine, x, rng)
     report = eom.redundancy(state[0])
     assert report.unique
@@ -238,6 +241,23 @@ def test_linkage_through_a_dead_point_stays_finite():
     _, _, expected, _ = reference(machine, x, zero, zero)
     J = evaluate(eom.functions["stacked_jacobian"], pose)
     assert relative_error(a.ravel(), J @ expected) < 1e-9
+
+
+@pytest.mark.parametrize("rank", range(6))
+def test_least_norm_is_the_pseudo_inverse(rank):
+    """Of positive semidefinite matrices of every rank, rows of very different size included."""
+    A, b = ca.SX.sym("A", 5, 5), ca.SX.sym("b", 5, 2)
+    solve = ca.Function("solve", [A, b], list(least_norm(A, b)))
+    rng = np.random.default_rng(rank)
+    for scale in (np.ones(5), 10.0 ** np.array([2, -2, 0, 1, -1])):
+        root = scale[:, None] * rng.normal(size=(5, rank))
+        matrix, right = root @ root.T, rng.normal(size=(5, 2))
+        right = matrix @ right  # what a consistent system has on its right
+        found, count = evaluate(solve, matrix, right)
+        assert count == rank
+        expected = np.linalg.lstsq(root.T, np.linalg.pinv(root) @ right, rcond=None)[0]
+        assert relative_error(found, expected) < 1e-8
+        assert relative_error(matrix @ found, right) < 1e-13
 
 
 def test_violation_tells_how_far_a_loop_is_open():

@@ -39,7 +39,6 @@ from framefree.kernel.loopcode import define_run, define_tiles, define_variant, 
 from framefree.kernel.native import Layout, Native, compile_object, load_object
 from framefree.kernel.optimise import optimise
 from framefree.kernel.program import Program, Stage, lay_out
-from framefree.kernel.rows import define_gather, define_scatter
 from framefree.kernel.target import Target, host
 from framefree.kernel.timeloop import define_rollout
 
@@ -313,8 +312,6 @@ class Calls:
 
     def _assembly(self, program: Program, target: Target) -> str:
         module = Module(target)
-        define_gather(module)
-        define_scatter(module)
         scratch = self._slots
         for index, (variant, kind) in enumerate(zip(self._laid_out, self._kinds, strict=True)):
             define_variant(module, f"variant{index}", program, variant, kind.constant, scratch)

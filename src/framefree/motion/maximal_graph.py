@@ -270,9 +270,6 @@ def least_norm(matrix: Matrix, right: Matrix) -> tuple[Matrix, Matrix]:
         reciprocal = _reciprocal(pivot, keep)
         scaled = [one * reciprocal for one in column]
         rest = [[rest[i][j] - scaled[i] * column[j] for j in range(i + 1)] for i in range(n)]
-        for i in range(n):
-            # The chosen row is used up; what rounding leaves of it must not be chosen again.
-            rest[i][i] = ca.if_else(chosen[i], -1, rest[i][i])
         columns.append([scaled[i] * size[i] for i in range(n)])
         pivots.append(reciprocal)
         kept.append(keep)
@@ -280,8 +277,14 @@ def least_norm(matrix: Matrix, right: Matrix) -> tuple[Matrix, Matrix]:
         return ca.SX(0, right.shape[1]), ca.SX(0)
     B = ca.horzcat(*(ca.vertcat(*column) for column in columns))
     gram = symmetric(B.T @ B) + ca.diag(ca.vertcat(*(ca.if_else(one, 0, 1) for one in kept)))
-    inner = ca.diag(ca.vertcat(*pivots)) @ solve_symmetric(gram, B.T @ right)
-    return B @ solve_symmetric(gram, inner), sum(kept, ca.SX(0))
+    scale = ca.diag(ca.vertcat(*pivots))
+
+    def apply(given: Matrix) -> Matrix:
+        return B @ solve_symmetric(gram, scale @ solve_symmetric(gram, B.T @ given))
+
+    found = apply(right)
+    # Rows of very different size cost digits in the squares above: correct once.
+    return found + apply(right - matrix @ found), sum(kept, ca.SX(0))
 
 
 def _reciprocal(value: Matrix, allowed: Matrix) -> Matrix:
