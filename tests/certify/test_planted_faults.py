@@ -16,7 +16,7 @@ from framefree.certify.lint import idle_joints, lint
 from framefree.certify.subject import Subject
 from framefree.geometry import Moments, se3
 from framefree.machine import Body, Custom, Joint, Machine, Revolute, Spring
-from framefree.motion.equations import Output
+from framefree.motion.equations import EquationsError, Output
 from framefree.motion.tree import Tree
 
 
@@ -196,6 +196,21 @@ def test_a_machine_that_cannot_be_closed_is_skipped_with_the_reason():
     report = check(machine, samples=8, states=2, formulations=TREE)
     assert "closes all loops" in report["mass_eigenvalue_min"].note
     assert report["energy_drift"].verdict is Verdict.SKIPPED
+
+
+class Broken(Tree):
+    """Equations that cannot be derived."""
+
+    def _coriolis(self, x, v):
+        raise EquationsError("no such matrix for `j1`")
+
+
+def test_what_cannot_be_measured_is_a_failure_with_its_reason():
+    report = check(arm(), samples=8, states=2, formulations={"tree": Broken})
+    error = report["measuring_the_laws_of_motion_error"]
+    assert error.verdict is Verdict.FAIL
+    assert "`j1`" in error.note
+    assert report["energy_drift"].verdict is Verdict.PASS
 
 
 def test_the_fault_is_found_within_a_larger_machine():

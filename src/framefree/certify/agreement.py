@@ -10,7 +10,7 @@ from framefree.certify.report import Finding
 from framefree.certify.subject import UNDEFINED, States, Subject, evaluate, relative
 from framefree.motion import Equations
 
-LARGEST = {"redundant": 12, "embedded": 40}
+LARGEST = {"embedded": 60, "constrained": 60, "redundant": 60}
 """Velocities above which deriving a formulation takes minutes: only if `thorough`."""
 
 

@@ -17,7 +17,7 @@ from framefree.certify.frames import invariance
 from framefree.certify.laws import laws
 from framefree.certify.lint import lint
 from framefree.certify.peers import Source, mujoco, pinocchio
-from framefree.certify.report import CheckReport, Finding
+from framefree.certify.report import CheckReport, Finding, Verdict
 from framefree.certify.subject import Subject
 from framefree.errors import FramefreeError
 from framefree.machine import Machine
@@ -71,7 +71,7 @@ def check(
     with _steps(progress) as announce, np.errstate(all="ignore"):
         for words, step in _plan(subject, source, thorough):
             announce(words)
-            findings += step()
+            findings += _made(words, step)
     about = {
         "machine": machine.name,
         "file": _file(source),
@@ -97,12 +97,26 @@ def _plan(subject: Subject, source: Source, thorough: bool) -> Iterator[Step]:
     if not subject.machine.nv:
         return
     yield "measuring the laws of motion", lambda: laws(subject)
-    yield "searching the eigenvalues of M", lambda: mass_bounds(subject)
+    yield "searching eigenvalues of the mass matrix", lambda: mass_bounds(subject)
     yield "moving the frames", lambda: [invariance(subject)]
     yield "comparing formulations", lambda: agreement(subject, thorough)
     yield "integrating a free motion", lambda: [conservation(subject)]
     yield "asking Pinocchio", lambda: [pinocchio(subject, source)]
     yield "asking MuJoCo", lambda: [mujoco(subject, source)]
+
+
+def _made(words: str, step: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
+    """Give the findings of a step; one that cannot be carried out is a finding, too."""
+    try:
+        yield from step()
+    except FramefreeError as error:
+        yield Finding(
+            f"{words.replace(' ', '_')}_error",
+            Verdict.FAIL,
+            f"{words} was not possible",
+            note=str(error),
+            remedy="correct what the message names; if nothing is wrong with it, report the file",
+        )
 
 
 def _read(given: Any, reading: dict[str, Any]) -> tuple[Machine, Source]:

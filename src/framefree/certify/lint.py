@@ -10,7 +10,7 @@ import casadi
 import numpy as np
 
 from framefree.certify.report import Finding, Verdict
-from framefree.geometry import Moments
+from framefree.geometry import se3
 from framefree.machine import Joint, Machine, Prismatic, Revolute
 
 GYRATION = (1e-4, 10.0)
@@ -58,22 +58,28 @@ def idle_joints(machine: Machine) -> list[str]:
     """
     immersed = machine.fluid.immersed if machine.fluid is not None else ()
     wet = {machine.frame(part.frame).body for part in immersed}
-    carried: list[Moments] = [body.moments for body in machine.bodies]
+    carried = [np.array(body.moments.matrix6) for body in machine.bodies]
     idle = []
     for i in reversed(range(len(machine.bodies))):
         joint = machine.joints[i]
-        inertia = carried[i].moved(np.linalg.inv(joint.child_pose))
+        inertia = _seen(carried[i], joint.child_pose)
         neutral = casadi.DM(joint.kind.neutral)
         if joint.nv and not wet & {machine.bodies[k].name for k in machine.subtree(joint.child)}:
             S = np.array(casadi.DM(joint.kind.jacobian(neutral)))
-            felt = S.T @ inertia.matrix6 @ S + np.diag(joint.armature)
-            scale = max(np.abs(inertia.matrix6).max(), joint.armature.max())
+            felt = S.T @ inertia @ S + np.diag(joint.armature)
+            scale = max(np.abs(inertia).max(), joint.armature.max())
             if np.linalg.eigvalsh(felt)[0] <= IDLE * scale:
                 idle.append(joint.name)
         if machine.parent[i] >= 0:
             pose = joint.parent_pose @ np.array(casadi.DM(joint.kind.pose(neutral)))
-            carried[machine.parent[i]] += inertia.moved(pose)
+            carried[machine.parent[i]] += _seen(inertia, np.linalg.inv(pose))
     return idle[::-1]
+
+
+def _seen(inertia: np.ndarray, G_ab: np.ndarray) -> np.ndarray:
+    """Return the 6x6 inertia Ad^T I Ad seen from frame b of one given in frame a."""
+    adjoint = np.array(se3.adjoint(G_ab))
+    return adjoint.T @ inertia @ adjoint
 
 
 def sizes(machine: Machine) -> Finding:
