@@ -278,8 +278,9 @@ class Loop:
         if not self.plant.constrained:
             return x, column
         n = self.plant.nv
-        # One round squares the error that a step leaves; that of low orders needs two.
-        x, v = self.plant.project(t, x, column[:n], 1 if integrator.order >= 4 else 2)
+        # A round squares the error that a step leaves: one is enough for a small error, and three
+        # for that of low orders near a singular position.
+        x, v = self.plant.project(t, x, column[:n], 1 if integrator.order >= 4 else 3)
         return x, ca.vertcat(v, column[n:])
 
     def _split(self, x: Matrix, column: Matrix) -> dict[str, Matrix]:

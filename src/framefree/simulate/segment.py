@@ -270,8 +270,6 @@ def _rows(values: Arrays, rows: slice, batch: int | None) -> Arrays:
 
 
 def _row(values: Arrays, row: int, trajectory: int | None) -> States:
-    """Return x, v and u of a row, and the scalar signals."""
-    found = {}
-    for (_, name), array in values.items():
-        found[name] = array[row] if trajectory is None else array[trajectory, row]
-    return found
+    """Return x, v and u of a row."""
+    states = {name: values["state", name] for name in ("x", "v", "u")}
+    return {k: a[row] if trajectory is None else a[trajectory, row] for k, a in states.items()}

@@ -104,9 +104,11 @@ class OnBodies(PlantState):
 
         def apart() -> dict[str, Signal]:
             found = equations.quantity("violation").trace(x=self._own["x"])
-            largest = [ca.mmax(ca.fabs(ca.vec(ca.SX(out.value)))) for out in found.values()]
-            pairs = zip(found, largest, strict=True)
-            return {f"{name}_apart": Signal(Output(value, ())) for name, value in pairs}
+            return {
+                f"{name}_apart": Signal(Output(ca.mmax(ca.fabs(ca.vec(ca.SX(out.value)))), ()))
+                for name, out in found.items()
+                if out.value.numel()
+            }
 
         return {
             "energy": lambda: energy_signals(trace("energy")),
