@@ -115,7 +115,7 @@ def closed_state(rng, equations, x, spread=0.2):
 
 
 def crane(closed):
-    """The series-parallel manipulator of [Dastranj2025]; with `closed`, cylinder and piston too.
+    """The series-parallel manipulator of [Dastranj2026]; with `closed`, cylinder and piston too.
 
     The boom's shoulder axis is horizontal, links lie along x.
     """

@@ -5,7 +5,7 @@ slots, runs the stages and brings the output slots back to rows. A single state 
 its row fills all lanes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -25,8 +25,6 @@ def define_program(module: Module, program: Program) -> None:
 
     It returns 0, or 1 if there is no memory for the workspace.
     """
-    define_gather(module)
-    define_scatter(module)
     for index, stage in enumerate(program.stages):
         define_stage(module, f"stage{index}", program, stage)
     _define_tiles(module, program)
@@ -40,8 +38,12 @@ def _define_tiles(module: Module, program: Program) -> None:
     set_fixed(code, program)
     with over_tiles(code) as (row, groups):
         tile = Tile(code, program, row, groups)
+        start = code.put(f"icmp eq i64 {row}, %first")
         for index in range(len(inputs)):
-            tile.gather(index)
+            # One row for all stays in its slots from tile to tile.
+            many = code.put(f"icmp ne i64 {tile.field(index, 'i64', 8)}, 0")
+            with code.when(code.put(f"or i1 {start}, {many}")):
+                tile.gather(index)
         tile.evaluate()
         for index in range(len(outputs)):
             tile.scatter(index)
@@ -80,17 +82,18 @@ class Tile:
     def gather(self, index: int, shift: str | None = None) -> None:
         """Fetch rows of an input, `shift` doubles after where its record points."""
         port, slot = self.program.graph.inputs[index], self.program.input_slots[index]
-        self._move("gather", index, port.size, slot, shift)
+        self._move(define_gather, index, port.size, slot, shift)
 
     def scatter(self, index: int, shift: str | None = None) -> None:
         """Bring rows of an output back."""
         port, slot = self.program.graph.outputs[index], self.program.output_slots[index]
-        self._move("scatter", len(self.program.graph.inputs) + index, port.size, slot, shift)
+        index += len(self.program.graph.inputs)
+        self._move(define_scatter, index, port.size, slot, shift)
 
     def scatter_input(self, index: int) -> None:
         """Bring rows of an input back to where they came from."""
         port, slot = self.program.graph.inputs[index], self.program.input_slots[index]
-        self._move("scatter", index, port.size, slot, None)
+        self._move(define_scatter, index, port.size, slot, None)
 
     def evaluate(self) -> None:
         """Run all stages."""
@@ -102,10 +105,18 @@ class Tile:
         place = self.code.offset("%ports", index * PORT + offset)
         return self.code.load(kind, place)
 
-    def _move(self, function: str, index: int, size: int, slot: int, shift: str | None) -> None:
+    def _move(
+        self,
+        define: Callable[[Module, int], str],
+        index: int,
+        size: int,
+        slot: int,
+        shift: str | None,
+    ) -> None:
         if not size:
             return
         code = self.code
+        function = define(code.module, size)
         data, step = self.field(index, "ptr", 0), self.field(index, "i64", 8)
         if shift is not None:
             data = code.offset(data, shift, 8)
@@ -113,7 +124,7 @@ class Tile:
         stride = self.program.slots * code.lanes * 8
         code.do(
             f"call void @{function}(ptr {place}, i64 {stride}, ptr {data}, i64 {step}, "
-            f"i64 {size}, i64 {self.row}, i64 %last, i64 {self.groups})"
+            f"i64 {self.row}, i64 %last, i64 {self.groups})"
         )
 
 

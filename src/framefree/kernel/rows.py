@@ -1,103 +1,164 @@
 """Moving rows of a (batch, n) array into slots and back.
 
-``gather(slots, stride, data, step, n, row, last, groups)`` fills, for each group, slot k with
-element k of the rows row, row + 1, ...; ``scatter`` is its inverse. Blocks of lanes x lanes
-elements are transposed in registers. In the last group rows beyond the last are copies of the last
-and are not written back.
+``gather(slots, stride, data, step, row, last, groups)`` fills, for each group, slot k with element
+k of the rows row, row + 1, ...; ``scatter`` is its inverse. There is one of each for every n.
+Blocks of lanes x lanes elements are transposed in registers. In the last group rows beyond the last
+are copies of the last and are not written back. A step of 0 means one row for all.
 """
+
+from collections.abc import Callable
 
 from framefree.kernel.code import Code, Module
 
-PARAMETERS = (
-    "ptr %slots, i64 %stride, ptr %data, i64 %step, i64 %n, i64 %row, i64 %last, i64 %groups"
-)
+PARAMETERS = "ptr %slots, i64 %stride, ptr %data, i64 %step, i64 %row, i64 %last, i64 %groups"
+UNROLLED = 4  # up to so many blocks are written out one after another
 
 
-def define_gather(module: Module) -> None:
-    """Define ``gather``."""
+def define_gather(module: Module, n: int) -> str:
+    """Define ``gather`` for rows of n elements, if need be, and return its name."""
+    name = f"gather{n}"
+    if module.has(name):
+        return name
     code = Code(module)
-    lanes, final = code.lanes, code.put("sub i64 %last, 1")
+    width = code.lanes * 8
+
+    def block(slots: str, rows: list[str], column: str | int) -> None:
+        places = [code.offset(row, column, 8) for row in rows]
+        vectors = _transposed(code, [code.load(code.vector, place) for place in places])
+        target = code.offset(slots, column, width)
+        for k, vector in enumerate(vectors):
+            code.store(code.vector, vector, code.offset(target, k, width), width)
+
+    def element(slots: str, rows: list[str], column: str | int) -> None:
+        vector = "undef"
+        for k, row in enumerate(rows):
+            scalar = code.load("double", code.offset(row, column, 8))
+            vector = code.put(f"insertelement {code.vector} {vector}, double {scalar}, i64 {k}")
+        code.store(code.vector, vector, code.offset(slots, column, width), width)
+
+    same = code.put("icmp eq i64 %step, 0")
+    code.do(f"br i1 {same}, label %one, label %several")
+    code.label("one")
     with code.loop(0, "%groups") as group:
-        slots, row = _group(code, group)
-        rows = [_row(code, code.minimum(code.put(f"add i64 {row}, {k}"), final))
-                for k in range(lanes)]  # fmt: skip
-
-        def block(column: str) -> None:
-            places = [code.offset(one, column, 8) for one in rows]
-            vectors = _transposed(code, [code.load(code.vector, place) for place in places])
-            target = code.offset(slots, column, lanes * 8)
-            for k, vector in enumerate(vectors):
-                code.store(code.vector, vector, code.offset(target, k, lanes * 8), lanes * 8)
-
-        def element(column: str) -> None:
-            vector = "undef"
-            for k, one in enumerate(rows):
-                scalar = code.load("double", code.offset(one, column, 8))
-                vector = code.put(f"insertelement {code.vector} {vector}, double {scalar}, i64 {k}")
-            code.store(code.vector, vector, code.offset(slots, column, lanes * 8), lanes * 8)
-
-        _over_columns(code, block, element)
+        slots = code.offset("%slots", code.put(f"mul i64 {group}, %stride"))
+        with code.loop(0, str(n)) as column:
+            scalar = code.load("double", code.offset("%data", column, 8))
+            code.store(code.vector, spread(code, scalar), code.offset(slots, column, width), width)
     code.do("ret void")
-    module.define("gather", f"internal void @gather({PARAMETERS})", code, "noinline nounwind")
+    code.label("several")
+    _over_groups(code, n, block, element, _define_gather_rest(module))
+    code.do("ret void")
+    module.define(name, f"internal void @{name}({PARAMETERS})", code, "noinline nounwind")
+    return name
 
 
-def define_scatter(module: Module) -> None:
-    """Define ``scatter``."""
+def define_scatter(module: Module, n: int) -> str:
+    """Define ``scatter`` for rows of n elements, if need be, and return its name."""
+    name = f"scatter{n}"
+    if module.has(name):
+        return name
     code = Code(module)
-    lanes = code.lanes
-    with code.loop(0, "%groups") as group:
-        slots, row = _group(code, group)
-        count = code.minimum(code.put(f"sub i64 %last, {row}"), str(lanes))
-        whole = code.put(f"icmp eq i64 {count}, {lanes}")
-        rows = [_row(code, code.put(f"add i64 {row}, {k}")) for k in range(lanes)]
+    width = code.lanes * 8
 
-        def block(column: str) -> None:
-            source = code.offset(slots, column, lanes * 8)
-            vectors = [
-                code.load(code.vector, code.offset(source, k, lanes * 8), lanes * 8)
-                for k in range(lanes)
-            ]
-            for one, vector in zip(rows, _transposed(code, vectors), strict=True):
-                code.store(code.vector, vector, code.offset(one, column, 8))
+    def block(slots: str, rows: list[str], column: str | int) -> None:
+        source = code.offset(slots, column, width)
+        places = [code.offset(source, k, width) for k in range(code.lanes)]
+        vectors = _transposed(code, [code.load(code.vector, place, width) for place in places])
+        for row, vector in zip(rows, vectors, strict=True):
+            code.store(code.vector, vector, code.offset(row, column, 8))
 
-        def element(column: str) -> None:
-            source = code.offset(slots, column, lanes * 8)
-            with code.loop(0, count) as lane:
-                scalar = code.load("double", code.offset(source, lane, 8))
-                target = _row(code, code.put(f"add i64 {row}, {lane}"))
+    def element(slots: str, rows: list[str], column: str | int) -> None:
+        source = code.offset(slots, column, width)
+        for k, row in enumerate(rows):
+            scalar = code.load("double", code.offset(source, k, 8))
+            code.store("double", scalar, code.offset(row, column, 8))
+
+    _over_groups(code, n, block, element, _define_scatter_rest(module))
+    code.do("ret void")
+    module.define(name, f"internal void @{name}({PARAMETERS})", code, "noinline nounwind")
+    return name
+
+
+def spread(code: Code, scalar: str) -> str:
+    """Return a vector with a double in all lanes."""
+    first = code.put(f"insertelement {code.vector} undef, double {scalar}, i64 0")
+    lanes = f"<{code.lanes} x i32> zeroinitializer"
+    return code.put(f"shufflevector {code.vector} {first}, {code.vector} undef, {lanes}")
+
+
+Move = Callable[[str, list[str], str | int], None]
+
+
+def _over_groups(code: Code, n: int, block: Move, element: Move, rest: str) -> None:
+    """Move whole groups by blocks, and what is left of the rows by the function `rest`."""
+    left = code.put("sub i64 %last, %row")
+    whole = code.minimum(code.put(f"sdiv i64 {left}, {code.lanes}"), "%groups")
+    with code.loop(0, whole) as group:
+        slots = code.offset("%slots", code.put(f"mul i64 {group}, %stride"))
+        row = code.put(f"mul i64 {group}, {code.lanes}")
+        row = code.put(f"add i64 {row}, %row")
+        rows = [code.offset("%data", code.put(f"mul i64 {row}, %step"), 8)]
+        while len(rows) < code.lanes:
+            rows.append(code.offset(rows[-1], "%step", 8))
+        _over_columns(code, n, slots, rows, block if n >= code.lanes else element)
+    with code.when(code.put(f"icmp slt i64 {whole}, %groups")):
+        slots = code.offset("%slots", code.put(f"mul i64 {whole}, %stride"))
+        row = code.put(f"mul i64 {whole}, {code.lanes}")
+        row = code.put(f"add i64 {row}, %row")
+        code.do(
+            f"call void @{rest}(ptr {slots}, ptr %data, i64 %step, i64 {n}, i64 {row}, i64 %last)"
+        )
+
+
+def _over_columns(code: Code, n: int, slots: str, rows: list[str], move: Move) -> None:
+    """Cover columns 0..n-1: by blocks, the last of which may overlap another, or one by one."""
+    width = code.lanes if n >= code.lanes else 1
+    final = n - width
+    if n <= UNROLLED * width:
+        for column in range(0, n, width):
+            move(slots, rows, min(column, final))
+    else:
+        with code.loop(0, str(n), width) as column:
+            move(slots, rows, code.minimum(column, str(final)))
+
+
+REST = "ptr %slots, ptr %data, i64 %step, i64 %n, i64 %row, i64 %last"
+
+
+def _define_gather_rest(module: Module) -> str:
+    """Define the function that fetches the rows of an incomplete group, one number at a time."""
+    name = "gather_rest"
+    if not module.has(name):
+        code = Code(module)
+        final = code.put("sub i64 %last, 1")
+        with code.loop(0, str(code.lanes)) as lane:
+            row = code.minimum(code.put(f"add i64 %row, {lane}"), final)
+            source = code.offset("%data", code.put(f"mul i64 {row}, %step"), 8)
+            target = code.offset("%slots", lane, 8)
+            with code.loop(0, "%n") as column:
+                scalar = code.load("double", code.offset(source, column, 8))
+                code.store("double", scalar, code.offset(target, column, code.lanes * 8))
+        code.do("ret void")
+        module.define(name, f"internal void @{name}({REST})", code, "noinline nounwind")
+    return name
+
+
+def _define_scatter_rest(module: Module) -> str:
+    """Define the function that brings back the rows of an incomplete group."""
+    name = "scatter_rest"
+    if not module.has(name):
+        code = Code(module)
+        count = code.put("sub i64 %last, %row")
+        with code.loop(0, count) as lane:
+            row = code.put(f"add i64 %row, {lane}")
+            target = code.offset("%data", code.put(f"mul i64 {row}, %step"), 8)
+            source = code.offset("%slots", lane, 8)
+            with code.loop(0, "%n") as column:
+                scalar = code.load("double", code.offset(source, column, code.lanes * 8))
                 code.store("double", scalar, code.offset(target, column, 8))
-
-        _over_columns(code, block, element, whole)
-    code.do("ret void")
-    module.define("scatter", f"internal void @scatter({PARAMETERS})", code, "noinline nounwind")
-
-
-def _group(code: Code, group: str) -> tuple[str, str]:
-    offset = code.put(f"mul i64 {group}, %stride")
-    row = code.put(f"mul i64 {group}, {code.lanes}")
-    return code.offset("%slots", offset), code.put(f"add i64 %row, {row}")
-
-
-def _row(code: Code, row: str) -> str:
-    return code.offset("%data", code.put(f"mul i64 {row}, %step"), 8)
-
-
-def _over_columns(code: Code, block, element, blocks_allowed: str = "true") -> None:
-    """Cover columns 0..n-1 by blocks, the last of which may overlap another, or one by one."""
-    wide = code.put(f"icmp sge i64 %n, {code.lanes}")
-    wide = code.put(f"and i1 {wide}, {blocks_allowed}")
-    final = code.put(f"sub i64 %n, {code.lanes}")
-    blocks, singles, done = (code.fresh(p) for p in ("blocks", "singles", "covered"))
-    code.do(f"br i1 {wide}, label %{blocks}, label %{singles}")
-    code.label(blocks)
-    with code.loop(0, "%n", code.lanes) as column:
-        block(code.minimum(column, final))
-    code.jump(done)
-    code.label(singles)
-    with code.loop(0, "%n") as column:
-        element(column)
-    code.jump(done)
-    code.label(done)
+        code.do("ret void")
+        module.define(name, f"internal void @{name}({REST})", code, "noinline nounwind")
+    return name
 
 
 def _transposed(code: Code, vectors: list[str]) -> list[str]:

@@ -13,6 +13,7 @@ from framefree.kernel.batch import TILES, Tile, define_outer, over_tiles, set_fi
 from framefree.kernel.code import Code, Module
 from framefree.kernel.graph import Port
 from framefree.kernel.program import Program
+from framefree.kernel.rows import spread
 
 SUFFIX = "_next"
 TIME = "t"
@@ -93,9 +94,7 @@ def _set_time(tile: Tile, slot: int, step: str, plan: dict[str, str]) -> None:
     count = code.put(f"sitofp i64 {step} to double")
     passed = code.put(f"fmul double {count}, {plan['dt']}")
     time = code.put(f"fadd double {plan['t0']}, {passed}")
-    one = code.put(f"insertelement {code.vector} undef, double {time}, i64 0")
-    every = f"{code.vector} {one}, {code.vector} undef, <{code.lanes} x i32> zeroinitializer"
-    vector = code.put(f"shufflevector {every}")
+    vector = spread(code, time)
     with code.loop(0, tile.groups) as group:
         base = code.offset("%workspace", group, tile.program.slots * size)
         code.store(code.vector, vector, code.offset(base, slot, size), size)

@@ -1,7 +1,7 @@
 """The embedded formulation: closed chains in minimal coordinates, as plain ODEs.
 
 The tree's configuration follows from minimal coordinates, q_hat = Xi(q), and with E = dXi/dq
-[Dastranj2025]:
+[Dastranj2026]:
 
     J_b = Jhat_b E,     Gamma_b = J_b^T M_b J_b,     Gamma = sum_b Gamma_b
     Gamma a + h = force,     h = E^T (tree's inverse dynamics at accelerations dE/dt v)

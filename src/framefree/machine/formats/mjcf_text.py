@@ -229,7 +229,9 @@ class _Writer:
         for word in (item.element.get("params") or "").split():
             found = re.match(r"[+-]?([0-9]*)", word)
             if "e" in word.lower() or "n" in word.lower() or (found and len(found.group(1)) > 3):
-                self._place(item).problem(f"`params` of a made mesh must be below 1000, got {word}")
+                self._place(item).problem(
+                    f"`params` of a made mesh must be below 1000, got {word[:40]}"
+                )
 
     def _included(self, item: _Item) -> list[_Item]:
         """Return the children of the root of an included file, in place of the <include>."""
