@@ -11,6 +11,8 @@ import numpy as np
 from framefree.machine import edit, state, tunable
 from framefree.machine.body import WORLD
 from framefree.machine.description import Description
+from framefree.machine.formats.write_mjcf import to_mjcf
+from framefree.machine.formats.write_urdf import to_urdf
 from framefree.machine.joint import Joint
 from framefree.machine.layouts import Layout, layout
 from framefree.machine.parameters import Parameters
@@ -264,6 +266,17 @@ class Machine(Description):
         return {*names, *(f"body:{name}" for name in names)}
 
     # ------------------------------------------------------------------ as data
+
+    def to_mjcf(self, *, without: Any = (), meshes: bool = False) -> str:
+        """Return the machine as MJCF text; what the format cannot say is refused by name.
+
+        `without` names elements to leave out although they change the motion, such as "spring".
+        """
+        return to_mjcf(self, without=without, meshes=meshes)
+
+    def to_urdf(self, *, without: Any = ()) -> str:
+        """Return the machine as URDF text; what the format cannot say is refused by name."""
+        return to_urdf(self, without=without)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the machine as plain data that JSON can hold; `from_dict` reads it.

@@ -9,7 +9,7 @@ written as slides and hinges one after the other; angles replace (cos, sin) pair
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,8 +28,10 @@ from framefree.machine.formats.writing import (
 )
 from framefree.machine.joint import Joint
 from framefree.machine.joints import Free, Spherical
-from framefree.machine.machine import Machine
 from framefree.machine.problems import Problems
+
+if TYPE_CHECKING:
+    from framefree.machine.machine import Machine
 
 SMALLEST = 1e-14
 """MuJoCo refuses moving bodies with less mass (kg) or inertia (kg m^2) than 1e-15."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import comb
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,8 +14,10 @@ from framefree.machine.formats.markup import Element
 from framefree.machine.formats.poses import posed
 from framefree.machine.formats.writing import node, unused
 from framefree.machine.joints import Continuous, Free, Planar, Spherical
-from framefree.machine.machine import Machine
 from framefree.machine.problems import MachineError, Problems
+
+if TYPE_CHECKING:
+    from framefree.machine.machine import Machine
 
 AddSite = Callable[[str, str, np.ndarray], str]
 """Writes a site of a name on a body at a pose."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,8 +27,10 @@ from framefree.machine.formats.writing import (
 )
 from framefree.machine.joint import Joint
 from framefree.machine.joints import Continuous, Free, Planar, Prismatic, Revolute
-from framefree.machine.machine import Machine
 from framefree.machine.problems import Problems
+
+if TYPE_CHECKING:
+    from framefree.machine.machine import Machine
 
 GRAVITY = (0.0, 0.0, -9.81)
 """What readers of URDF take."""

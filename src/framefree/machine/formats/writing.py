@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
@@ -13,8 +13,10 @@ from framefree.machine.formats.poses import inverse
 from framefree.machine.joint import FRICTION_WIDTH, Joint
 from framefree.machine.joints import Fixed
 from framefree.machine.joints.locked import Locked
-from framefree.machine.machine import Machine
 from framefree.machine.problems import MachineError, Problems
+
+if TYPE_CHECKING:
+    from framefree.machine.machine import Machine
 
 
 class WriteError(MachineError):
