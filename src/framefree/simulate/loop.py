@@ -129,7 +129,8 @@ class Loop:
     def _shared_parameters(self) -> bool:
         return self.law is not None and self.law.machine.parameters is self.machine.parameters
 
-    def _given(self, name: str) -> Matrix:
+    def given(self, name: str) -> Matrix:
+        """Return the symbol of a state or input; empty where the loop does without."""
         return self.symbols.get(name, ca.SX(0, 1))
 
     # ------------------------------------------------------------------ the law
@@ -170,14 +171,14 @@ class Loop:
         """Return what the law is told of the joints."""
         if not self.noisy:
             return state.x, state.v
-        noise, nv = self._given("noise"), self.machine.nv
+        noise, nv = self.given("noise"), self.machine.nv
         return self.machine.integrate(state.x, noise[:nv]), state.v + noise[nv:]
 
     def controller(self, state: PlantState) -> tuple[dict[str, Matrix], Command]:
         """Return what a control period begins with: held, pipe and memory; and the new command."""
         s = self.symbols
-        made = self.command(s["time"], *self.measured(state), self._given("memory"))
-        queue = ca.vertcat(self._given("pipe"), made.u)
+        made = self.command(s["time"], *self.measured(state), self.given("memory"))
+        queue = ca.vertcat(self.given("pipe"), made.u)
         nu = self.machine.nu
         begun = {"held": queue[:nu], "pipe": queue[nu:], "memory": made.memory}
         return {name: begun[name] for name in begun if name == "held" or name in s}, made
@@ -189,7 +190,7 @@ class Loop:
             return made.u, made
         if not self.gated:
             return begun["held"], made
-        return ca.if_else(self.symbols["count"] < 0.5, begun["held"], self.symbols["held"]), made
+        return ca.if_else(self.symbols["count"] < 0.5, begun["held"], self.given("held")), made
 
     # ------------------------------------------------------------------ dynamics
 
@@ -208,9 +209,9 @@ class Loop:
     def _rates(self) -> ca.Function:
         """Rates of v and of the drive, from time, state, and the command or the law's memory."""
         t, start, h = ca.SX.sym("t"), ca.SX.sym("start"), ca.SX.sym("h")
-        n, memory = self.plant.nv, self._given("memory")
+        n, memory = self.plant.nv, self.given("memory")
         x = self.symbols["x"]
-        column = ca.SX.sym("column", n + self._given("drive").shape[0])
+        column = ca.SX.sym("column", n + self.given("drive").shape[0])
         v, z = column[:n], column[n:]
         command = held = ca.SX.sym("command", self.machine.nu if self.ratio else 0)
         state = self.plant.at(t, x, v)
@@ -230,7 +231,7 @@ class Loop:
 
     def _dynamics(self, start: Matrix, h: Matrix, command: Matrix) -> Callable[..., Matrix]:
         """Return the function of (t, x, column) that integrators want, for one step."""
-        memory = self._given("memory")
+        memory = self.given("memory")
         return lambda t, x, column: self._rates(
             t, start, h, x, column, command, memory, *self._parameters
         )
@@ -246,7 +247,7 @@ class Loop:
             command, periods = begun["held"], 1
             if self.gated:
                 first = s["count"] < 0.5
-                begun = {k: ca.if_else(first, value, s[k]) for k, value in begun.items()}
+                begun = {k: ca.if_else(first, new, self.given(k)) for k, new in begun.items()}
                 command = begun["held"]
                 following["count"] = ca.fmod(s["count"] + 1, self.ratio)
             else:
@@ -257,7 +258,7 @@ class Loop:
             if "memory" in s:
                 made = self.command(s["time"], state.x, state.v, s["memory"])
                 following["memory"] = made.memory
-        x, column = s["x"], ca.vertcat(s["v"], self._given("drive"))
+        x, column = s["x"], ca.vertcat(s["v"], self.given("drive"))
         for k in range(periods):
             t = s["time"] + k * s["h"]
             x, column = self._advance(integrator, t, s["h"], x, column, command)
@@ -291,8 +292,8 @@ class Loop:
     def trial(self, integrator: DormandPrince) -> ca.Function:
         """Return a step of x, v and drive with the command held, and its largest relative error."""
         s = self.symbols
-        column = ca.vertcat(s["v"], self._given("drive"))
-        dynamics = self._dynamics(s["time"], s["h"], self._given("held"))
+        column = ca.vertcat(s["v"], self.given("drive"))
+        dynamics = self._dynamics(s["time"], s["h"], self.given("held"))
         group = Extended(self.plant.group, self.plant.nv)
         x, moved, error_x, error_v = integrator.step_with_error(
             dynamics, group, s["time"], s["x"], column, s["h"]
@@ -307,7 +308,7 @@ class Loop:
         """Return what happens at the beginning of a control period: held, pipe, memory."""
         s = self.symbols
         begun, _ = self.controller(self.plant.at(s["time"], s["x"], s["v"]))
-        return self._function("control", {f"{name}_next": begun[name] for name in begun})
+        return self._function("control", {f"{k}_next": begun[k] for k in begun if k in s})
 
     def _function(self, name: str, outputs: dict[str, Matrix]) -> ca.Function:
         dense = [ca.densify(ca.SX(value)) for value in outputs.values()]

@@ -56,7 +56,7 @@ class Observer:
         state = loop.plant.at(s["time"], s["x"], s["v"])
         applied, made = loop.applied(state)
         load, u = loop.load(
-            state, Moment(s["time"], s["time"], s["h"]), s.get("drive", ca.SX(0, 1)), applied
+            state, Moment(s["time"], s["time"], s["h"]), loop.given("drive"), applied
         )
         for channel, value in zip(state_channels(loop.machine), (state.x, state.v, u), strict=True):
             self._add(channel, value)

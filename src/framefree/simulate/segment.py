@@ -53,7 +53,7 @@ class Segment:
         if previous is not None and _same(previous.scene, scene):
             self.loop, self.observer = previous.loop, previous.observer
             self.runner = previous.runner
-            self.runner.constants = self._constants()
+            self.runner.set_constants(self._constants())
         else:
             self.loop = self._make_loop()
             self.observer = Observer(self.loop, options.record)
@@ -92,10 +92,7 @@ class Segment:
             noise = NoiseSource(scale, options.seed, self.batch)
         given = self.loop, self.clock, self._constants(), noise
         if options.plant == "mujoco":
-            # An optional dependency, and one that takes long to load.
-            from framefree.simulate.runners.mujoco import MujocoRunner
-
-            runner = MujocoRunner(*given, method)
+            runner = _mujoco_runner()(*given, method)
             self.recorder.meta["applied_by_us"] = runner.applied_by_us
             return runner
         if isinstance(method, Adaptive):
@@ -259,6 +256,19 @@ class Segment:
             state=(x, v),
             cause=cause,
         )
+
+
+def _mujoco_runner() -> Any:
+    # An optional dependency.
+    try:
+        from framefree.simulate.runners.mujoco import MujocoRunner
+    except ImportError as error:
+        if error.name != "mujoco":
+            raise
+        raise SimulationError(
+            "MuJoCo is not installed: install `framefree[models]`, or the package `mujoco`"
+        ) from None
+    return MujocoRunner
 
 
 def _same(a: Scene, b: Scene) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from framefree.kernel import compile
+from framefree.kernel import Kernel, compile
 from framefree.simulate.errors import SimulationError
 from framefree.simulate.integrators import DormandPrince
 from framefree.simulate.loop import Loop
@@ -55,7 +55,7 @@ class AdaptiveRunner(Runner):
         self.method, self.jumps = method, np.unique(np.asarray(list(jumps), float))
         shapes: dict[str, tuple[int, ...]] = {"time": (), "h": ()}
         self.trial = compile(loop.trial(DormandPrince()), shapes={**shapes, "error": ()})
-        self.control = compile(loop.control(), shapes=shapes) if loop.ratio else None
+        self.control = control_kernel(loop)
         self.steps = 0
         self._length = clock.dt
         self._last_error = 1.0
@@ -79,7 +79,7 @@ class AdaptiveRunner(Runner):
 
     def _period(self, state: States, begin: float, end: float, given: States) -> States:
         fixed = {**self.constants, **given}
-        if self.control is not None:
+        if self.loop.ratio:
             state = held_command(self.control, self.loop, state, begin, self.clock.dt, fixed)
         inside = self.jumps[(self.jumps > begin) & (self.jumps < end)]
         for stop in (*inside, end):
@@ -136,11 +136,19 @@ class StepTooSmall(SimulationError):
         self.rows: list[States] = []
 
 
+def control_kernel(loop: Loop) -> Kernel | None:
+    """Return what is called where a control period begins, if there is anything to do."""
+    if not loop.ratio:
+        return None
+    function = loop.control()
+    return compile(function, shapes={"time": (), "h": ()}) if function.n_out() else None
+
+
 def held_command(kernel, loop: Loop, state: States, t: float, dt: float, fixed: States) -> States:
     """Return the state at the beginning of a step: a new command where a control period begins."""
     count = int(state["count"][0])
     following = {**state, "count": np.array([float((count + 1) % loop.ratio)])}
-    if count:
+    if count or kernel is None:
         return following
     inputs = {**state, **fixed, "time": t, "h": dt}
     values = kernel(**{name: inputs[name] for name in loop.symbols})

@@ -78,6 +78,10 @@ class Runner(ABC):
     ) -> None:
         self.loop, self.clock, self.constants, self.noise = loop, clock, constants, noise
 
+    def set_constants(self, constants: States) -> None:
+        """Take other values of the parameters."""
+        self.constants = constants
+
     @abstractmethod
     def advance(self, state: States, first: int, count: int, every: int) -> Rows:
         """Move on by `count` steps of the loop from its step `first`."""

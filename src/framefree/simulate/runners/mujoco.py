@@ -1,0 +1,261 @@
+"""MuJoCo as the plant: the machine written as MJCF and stepped by an engine that we did not write.
+
+Forces that MJCF cannot express are computed by us at the beginning of every step and applied as
+generalised forces: springs and dampers between frames, the fluid (its added mass by the
+acceleration that our own equations give), smooth Coulomb friction, damping and springs of joints
+with several velocities, actuators that MJCF does not have, and disturbances. Contacts and stops
+are off.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import casadi as ca
+import mujoco
+import numpy as np
+
+from framefree.kernel import Kernel, compile
+from framefree.machine import Free, Machine, Planar, Spherical
+from framefree.machine.formats.write_mjcf import to_mjcf
+from framefree.machine.formats.writing import WriteError
+from framefree.machine.joints import Continuous
+from framefree.machine.values import is_symbolic
+from framefree.motion import forces
+from framefree.motion.treestate import TreeModel
+from framefree.simulate.actuation import actuate
+from framefree.simulate.disturbances import Moment
+from framefree.simulate.errors import SimulationError
+from framefree.simulate.integrators import Integrator, RungeKuttaMuntheKaas4, SemiImplicitEuler
+from framefree.simulate.load import Load
+from framefree.simulate.loop import Loop
+from framefree.simulate.noise import NoiseSource
+from framefree.simulate.runners.adaptive import control_kernel, held_command
+from framefree.simulate.runners.base import Clock, Rows, Runner, States
+
+Matrix = Any
+
+
+class MujocoRunner(Runner):
+    """Steps a machine by MuJoCo, under the same compiled law.
+
+    Attributes
+    ----------
+    model, data : mujoco.MjModel, mujoco.MjData
+    applied_by_us : list of str
+        What is computed here and applied as generalised forces.
+    """
+
+    def __init__(
+        self,
+        loop: Loop,
+        clock: Clock,
+        constants: States,
+        noise: NoiseSource | None,
+        integrator: Any,
+    ) -> None:
+        super().__init__(loop, clock, constants, noise)
+        self.integrator = integrator
+        self.written = Written(loop.machine, loop.disturbances)
+        self.applied_by_us = self.written.applied_by_us
+        self.layout = loop.machine.layout("mujoco")
+        self.control = control_kernel(loop)
+        self.forces = compile(self._forces(), shapes={"time": (), "h": ()})
+        self.drive = self._drive_kernel()
+        self._produced: States | None = None
+        self._make_model()
+
+    def set_constants(self, constants: States) -> None:
+        """Take other values of the parameters."""
+        super().set_constants(constants)
+        self._make_model()
+
+    def _make_model(self) -> None:
+        values = self.constants.get("parameters", np.zeros(0))
+        machine = self.written.machine(self.loop.machine.with_parameters(values.tolist()))
+        without = () if self.written.actuators else ("actuator",)
+        self.model = mujoco.MjModel.from_xml_string(to_mjcf(machine, without=without))
+        prepare(self.model, self.clock.dt, self.integrator, limits=self.loop.limits)
+        self.data = mujoco.MjData(self.model)
+        self._produced = None
+
+    # ------------------------------------------------------------------ what we compute
+
+    def _forces(self) -> ca.Function:
+        """Return the function from the state to the inputs u and to our generalised forces."""
+        loop, s = self.loop, self.loop.symbols
+        state = loop.plant.at(s["time"], s["x"], s["v"])
+        moment = Moment(s["time"], s["time"], s["h"])
+        load, u = loop.load(state, moment, loop.given("drive"), loop.given("held"))
+        tree = TreeModel(loop.machine).at(state.x, state.v)
+        ours = Load(loop.machine)
+        for disturbance in loop.disturbances:
+            disturbance.add(ours, loop.machine, lambda: tree.poses, moment)
+        if not self.written.actuators:
+            actuate(ours, loop.machine, state.x, state.v, u, limits=loop.limits)
+        for body, wrench in zip(
+            loop.machine.bodies, forces.body_wrenches(tree.bodies), strict=True
+        ):
+            if wrench is not None:
+                ours.on_frame(loop.machine.frame(body.name), wrench)
+        self._add_inertia(ours, tree, lambda: state.acceleration(load))
+        ours.force = ours.force + self.written.joint_forces(loop.machine, state.x, state.v)
+        total = ours.at_joints([partial(_jacobian, tree, b.name) for b in loop.machine.bodies])
+        outputs = [ca.densify(ca.SX(value)) for value in (u, total)]
+        return ca.Function("forces", list(s.values()), outputs, list(s), ["u", "force"])
+
+    def _add_inertia(self, ours: Load, tree: Any, acceleration: Any) -> None:
+        """Add the inertial forces of added mass, at the acceleration of our own equations."""
+        added = forces.added_masses(self.loop.machine)
+        if all(matrix is None for matrix in added):
+            return
+        rates = tree.accelerations(acceleration())
+        for body, matrix, rate in zip(self.loop.machine.bodies, added, rates, strict=True):
+            if matrix is not None:
+                ours.on_frame(self.loop.machine.frame(body.name), -matrix @ rate)
+
+    def _drive_kernel(self) -> Kernel | None:
+        loop, s = self.loop, self.loop.symbols
+        if loop.drive is None or "drive" not in s:
+            return None
+        rate, h = partial(loop.drive.rate, command=s["held"]), s["h"]
+        z = s["drive"]
+        k1 = rate(z)
+        k2 = rate(z + h / 2 * k1)
+        k3 = rate(z + h / 2 * k2)
+        k4 = rate(z + h * k3)
+        moved = z + h / 6 * (k1 + 2 * (k2 + k3) + k4)
+        inputs = [z, s["held"], h]
+        return compile(ca.Function("drive", inputs, [moved], ["z", "held", "h"], ["z_next"]))
+
+    # ------------------------------------------------------------------ steps
+
+    def advance(self, state: States, first: int, count: int, every: int) -> Rows:
+        """Move on by `count` steps of dt from step `first`."""
+        if state is not self._produced:
+            self._set(state)
+        kept: list[States] = []
+        inputs = self.varying(first, count)
+        for k in range(count):
+            if k % every == 0:
+                kept.append(state)
+            given = {name: values[k] for name, values in inputs.items() if name != "time"}
+            state = self._step(state, inputs["time"][k], {**self.constants, **given})
+        self._produced = state
+        return Rows({name: np.stack([row[name] for row in kept]) for name in state}, state)
+
+    def _set(self, state: States) -> None:
+        mujoco.mj_resetData(self.model, self.data)
+        self.data.qpos[:] = self.layout.x_to(state["x"])
+        self.data.qvel[:] = self.layout.v_to(state["x"], state["v"])
+
+    def _step(self, state: States, t: float, fixed: States) -> States:
+        dt = self.clock.dt
+        state = held_command(self.control, self.loop, state, t, dt, fixed)
+        inputs = {**state, **fixed, "time": t, "h": dt}
+        u, force = self.forces(**{name: inputs[name] for name in self.loop.symbols})
+        if self.written.actuators:
+            self.data.ctrl[:] = u
+        self.data.qfrc_applied[:] = self.layout.v_to(state["x"], force)
+        mujoco.mj_step(self.model, self.data)
+        x = self.layout.x_from(self.data.qpos)
+        following = {**state, "x": x, "v": self.layout.v_from(x, self.data.qvel)}
+        if self.drive is not None:
+            following["drive"] = self.drive(state["drive"], state["held"], dt)
+        return following
+
+
+class Written:
+    """What of a machine goes into MJCF, and what is left to us."""
+
+    def __init__(self, machine: Machine, disturbances: Sequence[Any]) -> None:
+        self.joint_fields = {joint.name: _ours(joint) for joint in machine.joints}
+        self.actuators = True
+        try:
+            to_mjcf(self.machine(machine.numeric))
+        except WriteError:
+            self.actuators = False
+            self._check(machine)
+        self.applied_by_us = [
+            *(f"spring `{spring.name}`" for spring in machine.springs),
+            *(f"damper `{damper.name}`" for damper in machine.dampers),
+            *(["fluid"] if machine.fluid is not None else []),
+            *(
+                f"{field} of joint `{name}`"
+                for name, names in self.joint_fields.items()
+                for field in names
+            ),
+            *(
+                [f"actuator `{actuator.name}`" for actuator in machine.actuators]
+                if not self.actuators
+                else []
+            ),
+            *(f"disturbance of `{disturbance.target}`" for disturbance in disturbances),
+        ]
+
+    def _check(self, machine: Machine) -> None:
+        try:
+            to_mjcf(self.machine(machine.numeric), without="actuator")
+        except WriteError as error:
+            raise SimulationError(f"MuJoCo cannot be the plant: {error}") from None
+
+    def machine(self, machine: Machine) -> Machine:
+        """Return a machine, in numbers, without what is left to us."""
+        joints = [
+            replace(joint, **dict.fromkeys(self.joint_fields[joint.name], 0.0))
+            for joint in machine.joints
+        ]
+        return replace(machine, joints=joints, springs=(), dampers=(), fluid=None)
+
+    def joint_forces(self, machine: Machine, x: Matrix, v: Matrix) -> Matrix:
+        """Return the joint forces (nv) that are left to us."""
+        total = ca.SX(machine.nv, 1)
+        for joint in machine.joints:
+            fields, span = self.joint_fields[joint.name], machine.v_slice[joint.name]
+            q, rate = x[machine.x_slice[joint.name]], v[span]
+            if "friction" in fields:
+                total[span] -= joint.friction_force(rate)
+            if "damping" in fields:
+                total[span] -= joint.damping_force(rate)
+            if "stiffness" in fields:
+                total[span] -= joint.spring_force(q)
+        return total
+
+
+def _ours(joint: Any) -> tuple[str, ...]:
+    """Return the fields of a joint that MJCF cannot express, or not as we mean them."""
+    several = isinstance(joint.kind, Free | Planar | Spherical)
+    found = []
+    if joint.has_friction:
+        found.append("friction")
+    if several and (is_symbolic(joint.damping) or np.any(joint.damping)):
+        found.append("damping")
+    if joint.has_spring and (several or isinstance(joint.kind, Continuous)):
+        found.append("stiffness")
+    return tuple(found)
+
+
+def prepare(model: Any, dt: float, integrator: Integrator, *, limits: bool) -> None:
+    """Set step, integrator and switches; equality constraints as stiff as the step allows."""
+    if isinstance(integrator, RungeKuttaMuntheKaas4):
+        model.opt.integrator = mujoco.mjtIntegrator.mjINT_RK4
+    elif isinstance(integrator, SemiImplicitEuler):
+        model.opt.integrator = mujoco.mjtIntegrator.mjINT_EULER
+    else:
+        raise SimulationError('MuJoCo has the integrators "rk4" and "euler"')
+    model.opt.timestep = dt
+    off = mujoco.mjtDisableBit
+    model.opt.disableflags |= int(off.mjDSBL_CONTACT) | int(off.mjDSBL_LIMIT)
+    if not limits:
+        model.opt.disableflags |= int(off.mjDSBL_CLAMPCTRL)
+        model.actuator_forcelimited[:] = 0
+        model.jnt_actfrclimited[:] = 0
+    if model.neq:
+        model.opt.iterations, model.opt.tolerance = 200, 1e-14
+        model.eq_solref[:] = 2.0 * dt, 1.0
+        model.eq_solimp[:] = 0.9999, 0.9999, 0.001, 0.5, 2.0
+
+
+def _jacobian(tree: Any, body: str) -> Matrix:
+    return tree.jacobian(body).value
