@@ -1,6 +1,5 @@
 """From a CasADi function to an object file, by way of the cache."""
 
-import functools
 import hashlib
 import json
 import os
@@ -51,18 +50,16 @@ def _key(
     function: ca.Function, inputs: tuple[Port, ...], outputs: tuple[Port, ...], target: Target
 ) -> bytes | None:
     """Return what the object file depends on, as a digest; None if it cannot be told."""
-    versions = _versions()
     try:
         serial = function.serialize()
     except RuntimeError:
         return None
-    if versions is None:
+    if VERSIONS is None:
         return None
-    parts = [versions, repr((inputs, outputs, target)).encode(), serial.encode()]
+    parts = [VERSIONS, repr((inputs, outputs, target)).encode(), serial.encode()]
     return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).digest()
 
 
-@functools.cache
 def _versions() -> bytes | None:
     """Digest everything but the function: this package's code, the compiler, the interpreter."""
     facts = (
@@ -81,3 +78,7 @@ def _versions() -> bytes | None:
     except OSError:
         return None
     return digest.digest()
+
+
+VERSIONS = _versions()
+"""Taken when this code was loaded: later the files may be those of another version."""

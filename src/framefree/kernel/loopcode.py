@@ -3,7 +3,7 @@
 from framefree.kernel.batch import TILES, Tile, over_tiles, set_fixed
 from framefree.kernel.code import Code, Module
 from framefree.kernel.program import Program, Stage
-from framefree.kernel.stages import _StageBody
+from framefree.kernel.stages import StageBody
 
 
 def define_variant(
@@ -47,7 +47,7 @@ def define_variant(
     module.define(name, header, code, "noinline nounwind")
 
 
-class _CallBody(_StageBody):
+class _CallBody(StageBody):
     """Emits a stage whose slots lie where the call's operands say."""
 
     def __init__(

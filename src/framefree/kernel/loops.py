@@ -28,7 +28,7 @@ import casadi as ca
 
 from framefree.kernel import cache, interpreter
 from framefree.kernel.batch import define_outer
-from framefree.kernel.build import _versions
+from framefree.kernel.build import VERSIONS
 from framefree.kernel.call import Caller
 from framefree.kernel.code import Module, bits
 from framefree.kernel.entry import define_entry
@@ -350,10 +350,9 @@ class Calls:
 
     def _key(self, target: Target) -> bytes | None:
         """Return what the object file depends on, as a digest; None if it cannot be told."""
-        versions = _versions()
-        if versions is None:
+        if VERSIONS is None:
             return None
-        parts = [versions, repr((self.inputs, self.outputs, target, self._slots)).encode()]
+        parts = [VERSIONS, repr((self.inputs, self.outputs, target, self._slots)).encode()]
         parts += [repr((kind.constant, kind.function.serialize())).encode() for kind in self._kinds]
         table = hashlib.sha256()
         for call in self._calls:

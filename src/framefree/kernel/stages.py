@@ -1,6 +1,6 @@
 """The stages of a program as LLVM assembly: straight-line code over vectors, one lane a state."""
 
-from framefree.kernel.code import Code, Module
+from framefree.kernel.code import ALIGNED, Code, Module
 from framefree.kernel.elementary import elementary, sin_cos
 from framefree.kernel.graph import TRUTHS
 from framefree.kernel.program import Program, Stage
@@ -17,12 +17,12 @@ def define_stage(module: Module, name: str, program: Program, stage: Stage) -> N
     stop = code.put(f"mul i64 %groups, {stride}")
     with code.loop(0, stop, stride) as offset:
         base = code.put(f"getelementptr i8, ptr %workspace, i64 {offset}")
-        _StageBody(code, program, stage, base).emit()
+        StageBody(code, program, stage, base).emit()
     code.do("ret void")
-    module.define(name, f"internal void @{name}(ptr %workspace, i64 %groups)", code)
+    module.define(name, f"internal void @{name}(ptr %workspace, i64 %groups)", code, ALIGNED)
 
 
-class _StageBody:
+class StageBody:
     """Emits the nodes of one stage."""
 
     def __init__(self, code: Code, program: Program, stage: Stage, base: str) -> None:
@@ -33,6 +33,7 @@ class _StageBody:
         self.masks: dict[int, str] = {}  # node that is a truth value -> mask
 
     def emit(self) -> None:
+        """Emit the operations of the stage, one after another."""
         for number in range(self.stage.start, self.stage.stop):
             node = self.nodes[number]
             if node[0] not in ("const", "input") and number not in self.values:
