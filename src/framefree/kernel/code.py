@@ -40,6 +40,11 @@ LIBM = {
 EXTERNALS = (*INTERPRETER, *LIBM)
 
 
+# For code that keeps vectors on the stack: LLVM then aligns them. Otherwise half of them straddle two
+# cache lines if the stack happens to lie so, which costs 8 to 12 percent.
+ALIGNED = 'nounwind "stackrealign"'
+
+
 def bits(value: float) -> str:
     """Write a double exactly."""
     return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"

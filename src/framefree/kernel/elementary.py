@@ -12,7 +12,7 @@ does not fuse products and sums, call the C library for each lane.
 from collections.abc import Callable
 
 from framefree.kernel import circular, exponential
-from framefree.kernel.code import LIBM, Code
+from framefree.kernel.code import ALIGNED, LIBM, Code
 from framefree.kernel.lanes import library
 
 VECTOR: dict[str, Callable[..., str]] = {
@@ -45,7 +45,7 @@ def sin_cos(code: Code, x: str, want: tuple[str, ...], *, inline: bool) -> dict[
             answer = inner.put(f"insertvalue {kind} {answer}, {v} {values[name]}, {k}")
         inner.do(f"ret {kind} {answer}")
         header = f"internal {kind} @{helper}({v} %x)"
-        code.module.define(helper, header, inner, "noinline nounwind")
+        code.module.define(helper, header, inner, f"noinline {ALIGNED}")
     answer = code.put(f"call {kind} @{helper}({v} {x})")
     return {name: code.put(f"extractvalue {kind} {answer}, {k}") for k, name in enumerate(want)}
 
@@ -69,5 +69,6 @@ def _call(code: Code, name: str, body: Callable[..., str], arguments: tuple[str,
         parameters = [f"%x{k}" for k in range(len(arguments))]
         inner.do(f"ret {v} {body(inner, *parameters)}")
         listed = ", ".join(f"{v} {one}" for one in parameters)
-        module.define(helper, f"internal {v} @{helper}({listed})", inner, "noinline nounwind")
+        header = f"internal {v} @{helper}({listed})"
+        module.define(helper, header, inner, f"noinline {ALIGNED}")
     return code.put(f"call {v} @{helper}({', '.join(f'{v} {one}' for one in arguments)})")
