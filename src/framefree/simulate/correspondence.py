@@ -59,6 +59,10 @@ class Correspondence:
             whole[self.plant.u_slice[actuator.name]] = u[self.model.u_slice[actuator.name]]
         return whole
 
+    def u_of_model(self, u: Matrix) -> Matrix:
+        """Return the model's inputs among the plant's."""
+        return self._taken(u, self.plant.u_slice, self.model.u_slice)
+
     def _taken(self, values: Matrix, here: Any, there: Any) -> Matrix:
         if self.plant is self.model:
             return values

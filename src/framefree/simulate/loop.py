@@ -11,8 +11,9 @@ command held in between. Everything that one step hands to the next is a named s
     drive     state of the drive behind the commands
     memory    what the law remembers
     pipe      commands on their way, the oldest first
-    held      the command that is held, and `count`, steps since it was made; only where one step of
-              the loop is one of the integrator
+    held      the command that acts; only where it is needed again: for predictions, and where
+              one step of the loop is one of the integrator; then also
+    count     steps since it began to act
 """
 
 from collections.abc import Callable
@@ -34,6 +35,7 @@ from framefree.simulate.groups import Extended
 from framefree.simulate.integrators import DormandPrince, Integrator
 from framefree.simulate.load import Load
 from framefree.simulate.plants import NativePlant, PlantState
+from framefree.simulate.predict import Predictor
 
 Matrix = Any
 Symbols = dict[str, Matrix]
@@ -59,6 +61,8 @@ class Loop:
     gated : bool
         Whether one step of the loop is one of the integrator although the law is evaluated once in
         several; otherwise it is a control period.
+    predictor : Predictor or None
+        What moves a measurement ahead before the law is told; time and reference go with it.
     noisy : bool
         Whether there is an input `noise` (2 nv) that is added to what the law measures.
     """
@@ -73,6 +77,7 @@ class Loop:
     delay: int = 0
     gated: bool = False
     noisy: bool = False
+    predictor: Predictor | None = None
     symbols: Symbols = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -107,13 +112,14 @@ class Loop:
     def _make_symbols(self) -> Symbols:
         machine, law = self.machine, self.law
         nu, gated = machine.nu, self.ratio > 0 and self.gated
+        keeps = gated or self.predictor is not None
         sizes = {
             "x": self.plant.nx,
             "v": self.plant.nv,
             "drive": 0 if self.drive is None else len(self.drive.start(np.zeros(nu))),
             "memory": 0 if law is None else len(law.memory),
             "pipe": nu * self.delay,
-            "held": nu if gated else 0,
+            "held": nu if keeps else 0,
             "count": 1 if gated else 0,
             "noise": 2 * machine.nv if self.noisy else 0,
         }
@@ -144,11 +150,21 @@ class Loop:
         """Return the reference at a time."""
         return {} if self.reference is None else self.reference.at(t)
 
-    def command(self, t: Matrix, x: Matrix, v: Matrix, memory: Matrix) -> Command:
-        """Return the law's command for the plant at a measured state of the joints, limited."""
+    def command(
+        self, t: Matrix, x: Matrix, v: Matrix, memory: Matrix, *, ahead: bool = False
+    ) -> Command:
+        """Return the law's command for the plant at a measured state of the joints, limited.
+
+        With `ahead`, the state is first predicted, where the loop has a predictor.
+        """
         law, same = self.law, self.correspondence
         if law is None or same is None:
             return Command(ca.SX(self.machine.nu, 1))
+        x, v = same.x(x), same.v(v)
+        if ahead and self.predictor is not None:
+            t = t + self.predictor.lead
+            pending = self.given("drive"), self.given("pipe"), self.given("held")
+            x, v = self.predictor(x, v, *pending)
         reference = self.references(t)
         for name in law.needs:
             if name not in reference:
@@ -156,7 +172,7 @@ class Loop:
                 raise SimulationError(
                     f"the law {law.name} needs a reference `{name}`; given: {known}"
                 )
-        found = law.control(t, same.x(x), same.v(v), reference, memory)
+        found = law.control(t, x, v, reference, memory)
         u = ca.densify(ca.SX(found.u))
         if u.shape != (law.machine.nu, 1):
             raise SimulationError(
@@ -177,7 +193,7 @@ class Loop:
     def controller(self, state: PlantState) -> tuple[dict[str, Matrix], Command]:
         """Return what a control period begins with: held, pipe and memory; and the new command."""
         s = self.symbols
-        made = self.command(s["time"], *self.measured(state), self.given("memory"))
+        made = self.command(s["time"], *self.measured(state), self.given("memory"), ahead=True)
         queue = ca.vertcat(self.given("pipe"), made.u)
         nu = self.machine.nu
         begun = {"held": queue[:nu], "pipe": queue[nu:], "memory": made.memory}

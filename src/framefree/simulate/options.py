@@ -43,6 +43,7 @@ class Options:
     lag: Any
     noise: Noise | None
     delay: int
+    predict: bool | float
     seed: int
     u0: Any
     every: int | None
@@ -59,11 +60,13 @@ class Options:
             raise SimulationError(f"`plant` must be one of {', '.join(PLANTS)}, got {self.plant!r}")
         if self.delay < 0 or self.delay != int(self.delay):
             raise SimulationError(f"`delay` must be a whole number, got {self.delay}")
-        for name in ("noise", "delay"):
+        for name in ("noise", "delay", "predict"):
             if getattr(self, name) and self.control_dt is None and self.plant == "native":
                 raise SimulationError(f"`{name}` needs a control period: give `control_dt`")
         if self.every is not None and (self.every < 1 or self.every != int(self.every)):
             raise SimulationError(f"`every` must be a whole number from 1 on, got {self.every}")
+        if not (np.isfinite(self.predict) and self.predict >= 0):
+            raise SimulationError(f"`predict` must be a time in s from 0 on, got {self.predict}")
         _ = self.method, self.ratio, self.drive
 
     # ------------------------------------------------------------------ time
@@ -136,6 +139,12 @@ class Options:
         for step, events in found.items():
             yield step, tuple(events)
         yield self.steps, ()
+
+    @property
+    def lead(self) -> float:
+        """Time over which states and references are predicted for the law, s."""
+        period = max(self.ratio, 1) * self.dt
+        return self.delay * period if self.predict is True else float(self.predict)
 
     # ------------------------------------------------------------------ parts
 

@@ -15,6 +15,7 @@ from framefree.simulate.noise import NoiseSource
 from framefree.simulate.observe import Observer
 from framefree.simulate.options import Options
 from framefree.simulate.plants import native_plant
+from framefree.simulate.predict import Predictor
 from framefree.simulate.record import Recorder
 from framefree.simulate.runners import Adaptive, AdaptiveRunner, RolloutRunner, Runner
 from framefree.simulate.runners.adaptive import StepTooSmall
@@ -82,6 +83,16 @@ class Segment:
             options.delay,
             options.gated,
             options.noise is not None,
+            self._predictor(),
+        )
+
+    def _predictor(self) -> Predictor | None:
+        options, scene = self.options, self.scene
+        if options.lead == 0 or scene.law is None:
+            return None
+        period = max(options.ratio, 1) * options.dt
+        return Predictor(
+            scene.machine, scene.law.machine, options.drive, options.limits, period, options.lead
         )
 
     def _make_runner(self) -> Runner:

@@ -40,6 +40,7 @@ def simulate(
     lag: Any = None,
     noise: Noise | None = None,
     delay: int = 0,
+    predict: bool | float = False,
     seed: int = 0,
     u0: Any = None,
     every: int | None = None,
@@ -87,6 +88,10 @@ def simulate(
         Of what the law measures; needs `control_dt`.
     delay : int
         Control periods from a measurement to the use of its command; needs `control_dt`.
+    predict : bool or float
+        Time in s by which the law is ahead: it is told the reference, and the state that its own
+        machine predicts from the measurement and the commands on their way, that much later.
+        True is the delay. Time constants of a lag may be added to it.
     seed : int
         Of the noise.
     u0 : (nu,), optional
@@ -131,6 +136,7 @@ def simulate(
         lag=lag,
         noise=noise,
         delay=delay,
+        predict=predict,
         seed=seed,
         u0=u0,
         every=every,

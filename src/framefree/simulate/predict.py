@@ -1,0 +1,71 @@
+"""Predicting the state over a known delay and lag, for a law that acts where things will be."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+
+from framefree.machine import Machine
+from framefree.simulate.actuation import Drive, actuate
+from framefree.simulate.correspondence import Correspondence
+from framefree.simulate.groups import Extended
+from framefree.simulate.integrators import RungeKuttaMuntheKaas4
+from framefree.simulate.load import Load
+from framefree.simulate.plants import native_plant
+
+Matrix = Any
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """Moves a state of the law's machine ahead, under the commands that are on their way.
+
+    Commands in the pipe act for a control period each; what is left of the time goes by under the
+    newest of them. The state of the drive is taken as known.
+
+    Attributes
+    ----------
+    plant, model : Machine
+        The plant, whose inputs commands are, and the law's machine, whose equations predict.
+    drive : Drive or None
+    limits : bool
+    period : float
+        Control period, s.
+    lead : float
+        Time to predict, s.
+    """
+
+    plant: Machine
+    model: Machine
+    drive: Drive | None
+    limits: bool
+    period: float
+    lead: float
+
+    def __call__(self, x: Matrix, v: Matrix, z: Matrix, pipe: Matrix, held: Matrix) -> Any:
+        """Return x and v of the model after `lead`; `held` acts where the pipe is empty."""
+        nu = self.plant.nu
+        commands = [pipe[k * nu : (k + 1) * nu] for k in range(pipe.shape[0] // max(nu, 1))]
+        left, column = self.lead, ca.vertcat(v, z)
+        while left > 1e-9 * self.period:
+            command = commands.pop(0) if commands else held
+            held, h = command, min(self.period, left)
+            x, column = self._moved(x, column, command, h)
+            left -= h
+        return x, column[: self.model.nv]
+
+    def _moved(self, x: Matrix, column: Matrix, command: Matrix, h: float) -> tuple[Matrix, Matrix]:
+        """Return the state after one step of fourth order."""
+        system, n = native_plant(self.model, None), self.model.nv
+        known = Correspondence(self.plant, self.model)
+
+        def rates(t: Matrix, x: Matrix, column: Matrix) -> Matrix:
+            state, z = system.at(t, x, column[:n]), column[n:]
+            u = command if self.drive is None else self.drive.u(z, command)
+            load = Load(self.model)
+            actuate(load, self.model, state.x, state.v, known.u_of_model(u), limits=self.limits)
+            moving = [] if self.drive is None else [self.drive.rate(z, command)]
+            return ca.vertcat(state.acceleration(load), *moving)
+
+        group = Extended(system.group, n)
+        return RungeKuttaMuntheKaas4().step(rates, group, ca.SX(0), x, column, h)
