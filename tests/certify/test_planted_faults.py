@@ -6,14 +6,15 @@ import casadi as ca
 import numpy as np
 import pytest
 from certify_machines import LIMITS, TREE, arm, floating, four_bar, rod
+from random_machines import random_pose
 
-from framefree.certify import Verdict, check
+from framefree.certify import CheckReport, Finding, Verdict, check
 from framefree.certify.agreement import agreement
 from framefree.certify.energy import conservation
 from framefree.certify.frames import invariance
 from framefree.certify.laws import coriolis, kinematics, power_balance, round_trip
 from framefree.certify.lint import idle_joints, lint
-from framefree.certify.subject import Subject
+from framefree.certify.subject import Subject, evaluate, relative
 from framefree.geometry import Moments, se3
 from framefree.machine import Body, Custom, Joint, Machine, Revolute, Spring
 from framefree.motion.equations import EquationsError, Output
@@ -64,6 +65,40 @@ def test_a_point_mass_on_its_axis_makes_the_mass_matrix_singular():
 def test_an_armature_makes_it_regular_again():
     assert idle_joints(arm(Body("hand", None))) == ["j2"]
     assert idle_joints(arm(Body("hand", None), armature=0.1)) == []
+
+
+@pytest.mark.parametrize("which", [0, 1, 2])
+def test_the_joint_on_whose_axis_all_mass_lies_is_named(which):
+    """A point mass at the end of a massless chain; joint frames lie anywhere."""
+    rng = np.random.default_rng(which)
+    joints = [
+        Joint(
+            f"j{i}",
+            Revolute(rng.normal(size=3)),
+            f"b{i - 1}" if i else "world",
+            f"b{i}",
+            parent_pose=random_pose(rng),
+            child_pose=random_pose(rng),
+        )
+        for i in range(3)
+    ]
+    empty = Machine([Body(f"b{i}", None) for i in range(3)], joints)
+    (poses,) = evaluate(Tree(empty).functions["body_pose"], np.zeros((1, 3)))
+    at, tip = poses[0].reshape(3, 4, 4)[[which, 2]]
+    frame = np.linalg.inv(tip) @ at @ joints[which].child_pose
+    point = frame[:3, 3] + 0.3 * frame[:3, :3] @ joints[which].kind.axis
+    loaded = empty.replace("b2", inertia=Moments.of_points([point], [2.0]))
+    assert idle_joints(loaded) == [f"j{which}"]
+
+
+def test_numbers_that_are_not_finite_fail():
+    broken = np.array([[1.0, np.nan]])
+    assert relative(broken, np.ones((1, 2))) == np.inf
+    assert relative(np.ones((1, 2)), broken) == np.inf
+    for value in (np.inf, np.nan):
+        finding = Finding.measured("a", value, 1.0, "", "")
+        assert finding.verdict is Verdict.FAIL
+        assert CheckReport({}, (finding,)).to_dict()["a"] is None
 
 
 def found(machine):
