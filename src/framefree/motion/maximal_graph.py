@@ -36,6 +36,10 @@ from framefree.motion.spatial import (
 RANK = 1e-12
 """A row of loops or couplings is redundant if no more than this share of its mobility is new."""
 
+ROUNDING = 1e-24
+"""A row whose mobility is below this share of the largest one does not move at all: what is left of
+it is the square of rounding errors."""
+
 
 @dataclass(frozen=True)
 class Connection:
@@ -256,7 +260,9 @@ def least_norm(matrix: Matrix, right: Matrix) -> tuple[Matrix, Matrix]:
     y = B (B^T B)^-1 D^-1 (B^T B)^-1 B^T right.
     """
     n = matrix.shape[0]
-    size = [ca.sqrt(ca.fmax(matrix[i, i], 0)) for i in range(n)]
+    largest = ca.fmax(ca.mmax(ca.diag(matrix)), 0) if n else ca.SX(0)
+    moving = [ca.if_else(matrix[i, i] > ROUNDING * largest, matrix[i, i], 0) for i in range(n)]
+    size = [ca.sqrt(one) for one in moving]
     inverse = [_reciprocal(size[i], size[i] > 0) for i in range(n)]
     rest = [[matrix[i, j] * inverse[i] * inverse[j] for j in range(i + 1)] for i in range(n)]
     columns: list[list[Matrix]] = []
