@@ -84,6 +84,22 @@ def test_mujoco_agrees_on_its_own_file():
     assert mujoco(wrong, source).verdict is Verdict.FAIL
 
 
+def test_mujoco_agrees_on_machines_written_for_it():
+    pytest.importorskip("mujoco", reason="needs the extra `models`")
+    kinds = set()
+    for seed in range(20):
+        machine = random_machine(np.random.default_rng(seed), bodies=5)
+        finding = mujoco(Subject(machine, TREE, states=3), Source())
+        if finding.verdict is Verdict.SKIPPED:
+            assert "helical" in finding.note, finding.note
+            continue
+        assert finding.verdict is Verdict.PASS, (seed, finding)
+        kinds |= {type(joint.kind).__name__ for joint in machine.joints}
+    assert len(kinds) >= 8
+    wrong = Subject(arm(), {"tree": Heavier}, states=3)
+    assert mujoco(wrong, Source()).verdict is Verdict.FAIL
+
+
 def test_absent_engines_are_skipped_with_the_reason(monkeypatch):
     for name in ("pinocchio", "mujoco"):
         monkeypatch.setitem(sys.modules, name, None)

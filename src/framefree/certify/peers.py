@@ -203,11 +203,15 @@ def _mujoco_peer(mj: Any, machine: Machine, source: Source) -> Peer:
 
 
 def _written(mj: Any, machine: Machine) -> tuple[Any, list[str]]:
-    write = getattr(machine, "to_mjcf", None)
-    if write is None:
-        raise FramefreeError("this version of framefree does not write MJCF")
+    """Return MuJoCo's model of a machine, and our joints in its order.
+
+    Joints of several motions are several there, called "joint.part".
+    """
+    bodies = replace(machine, frames=(), geometry=(), keyframes=(), actuators=())
     try:
-        model = mj.MjModel.from_xml_string(write())
+        model = mj.MjModel.from_xml_string(bodies.to_mjcf())
     except (ValueError, RuntimeError) as error:
-        raise FramefreeError(f"MuJoCo does not read the machine: {error}") from None
-    return model, [model.joint(i).name for i in range(model.njnt)]
+        raise FramefreeError(f"MuJoCo does not take the machine: {error}") from None
+    names = [model.joint(i).name for i in range(model.njnt)]
+    ours = [name if name in machine.joint_index else name.rpartition(".")[0] for name in names]
+    return model, list(dict.fromkeys(ours))
