@@ -40,8 +40,8 @@ LIBM = {
 EXTERNALS = (*INTERPRETER, *LIBM)
 
 
-# For code that keeps vectors on the stack: LLVM then aligns them. Otherwise half of them straddle two
-# cache lines if the stack happens to lie so, which costs 8 to 12 percent.
+# For code that keeps vectors on the stack: LLVM then aligns them. Otherwise half of them straddle
+# two cache lines if the stack happens to lie so, which costs 8 to 12 percent.
 ALIGNED = 'nounwind "stackrealign"'
 
 

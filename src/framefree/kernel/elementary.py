@@ -26,16 +26,14 @@ VECTOR: dict[str, Callable[..., str]] = {
 }
 
 
-def sin_cos(code: Code, x: str, want: tuple[str, ...], *, inline: bool) -> dict[str, str]:
-    """Emit sin(x) and cos(x), as far as wanted, on the spot or as a call.
+def sin_cos(code: Code, x: str, want: tuple[str, ...]) -> dict[str, str]:
+    """Emit sin(x) and cos(x), as far as wanted.
 
-    On the spot is a little faster, but takes the compiler 5 ms each.
+    As a call: written out where it is needed it is no faster, but takes the compiler 5 ms each.
     """
     want = tuple(sorted(want))
     if not code.target.fma:
         return {name: library(code, name, x) for name in want}
-    if inline:
-        return circular.sin_cos(code, x, want)
     v, helper = code.vector, "vector_" + "_".join(want)
     kind = f"{{ {', '.join([v] * len(want))} }}"
     if not code.module.has(helper):

@@ -294,7 +294,6 @@ class Calls:
             dict.fromkeys(zeros, 0.0),
             (Stage(0, 0, {}, {}),),
             slots=max(self._slots + scratch, 1),
-            circular=0,
             weight=sum(self._laid_out[call.variant].weight for call in self._calls),
         )
 

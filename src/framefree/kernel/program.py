@@ -53,8 +53,6 @@ class Program:
         Output slots whose value never changes.
     slots : int
         Number of slots.
-    circular : int
-        Number of sines and cosines.
     weight : int
         About how many instructions one group costs.
     """
@@ -65,7 +63,6 @@ class Program:
     fixed: dict[int, float] = field(repr=False)
     stages: tuple[Stage, ...] = field(repr=False)
     slots: int
-    circular: int
     weight: int
 
 
@@ -86,17 +83,7 @@ def lay_out(graph: Graph) -> Program:
     weights = [WEIGHTS.get(node[0], 1) for node in graph.nodes]
     cuts = _cuts(graph, weights)
     stages, slots = _stages(graph, cuts, input_slots, targets, free)
-    circular = sum(node[0] in ("sin", "cos") for node in graph.nodes)
-    return Program(
-        graph,
-        input_slots,
-        output_slots,
-        fixed,
-        stages,
-        slots=max(slots, 1),
-        circular=circular,
-        weight=sum(weights),
-    )
+    return Program(graph, input_slots, output_slots, fixed, stages, max(slots, 1), sum(weights))
 
 
 def _consecutive(start: int, sizes: Sequence[int]) -> tuple[tuple[int, ...], int]:

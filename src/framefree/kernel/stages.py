@@ -6,7 +6,6 @@ from framefree.kernel.graph import TRUTHS
 from framefree.kernel.program import Program, Stage
 
 FLOATING = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
-INLINE = 32  # up to so many sines and cosines are written out where they are needed
 COMPARISONS = {"lt": "olt", "le": "ole", "eq": "oeq", "ne": "une"}
 
 
@@ -28,7 +27,6 @@ class StageBody:
     def __init__(self, code: Code, program: Program, stage: Stage, base: str) -> None:
         self.code, self.stage, self.base = code, stage, base
         self.nodes = program.graph.nodes
-        self.inline = program.circular <= INLINE
         self.values: dict[int, str] = {}  # node -> vector
         self.masks: dict[int, str] = {}  # node that is a truth value -> mask
 
@@ -90,7 +88,7 @@ class StageBody:
         partner = ("cos" if node[0] == "sin" else "sin", node[1])
         if number + 1 < self.stage.stop and self.nodes[number + 1] == partner:
             wanted[partner[0]] = number + 1
-        results = sin_cos(self.code, self.value(node[1]), tuple(wanted), inline=self.inline)
+        results = sin_cos(self.code, self.value(node[1]), tuple(wanted))
         for name, one in wanted.items():
             self.values[one] = results[name]
 
