@@ -35,6 +35,11 @@ class Channel:
     units: tuple[str, ...] = ()
 
     @property
+    def key(self) -> tuple[str, str]:
+        """Group and name."""
+        return self.group, self.name
+
+    @property
     def size(self) -> int:
         """Number of entries of a row."""
         return prod(self.shape)

@@ -27,7 +27,7 @@ def first_problem(arrays: Arrays, channels: Sequence[Channel], batch: int | None
     bad: list[tuple[int, int, int | None, str]] = []
     order = {"u": 0, "x": 1, "v": 2}
     for channel in channels:
-        values = arrays[channel.group, channel.name]
+        values = arrays[channel.key]
         flat = values.reshape(*values.shape[: axis + 1], channel.size)
         wrong = ~np.isfinite(flat)
         if not wrong.any():

@@ -49,7 +49,7 @@ class Observer:
         values = self.kernel(**{name: inputs[name] for name in self.loop.symbols})
         values = values if isinstance(values, tuple) else (values,)
         pairs = zip(self.channels, values, strict=True)
-        return {(channel.group, channel.name): value for channel, value in pairs}
+        return {channel.key: value for channel, value in pairs}
 
     def _trace(self, record: tuple[str, ...]) -> None:
         loop, s = self.loop, self.loop.symbols
@@ -112,7 +112,7 @@ class Observer:
         self._add(Channel(group, name, shape, units=(unit,)), value)
 
     def _add(self, channel: Channel, value: Matrix) -> None:
-        if any((c.group, c.name) == (channel.group, channel.name) for c in self.channels):
+        if any(known.key == channel.key for known in self.channels):
             raise SimulationError(
                 f"there are two signals `{channel.name}`: a law must not name one like a signal "
                 "of the plant"

@@ -127,6 +127,13 @@ class Options:
         """Steps of the loop in the whole run."""
         return max(math.ceil(self.duration / (self.dt * self.clock.stride) - 1e-6), 1)
 
+    @property
+    def rows(self) -> int:
+        """Number of rows of the whole run."""
+        ends = [end for end, _ in self.schedule()]
+        lengths = [b - a for a, b in zip([0, *ends], ends, strict=False)]
+        return sum(math.ceil(length / self.spacing) for length in lengths) + 1
+
     def schedule(self) -> Iterator[tuple[int, tuple[Event, ...]]]:
         """Give the step at which each segment ends, and the events between it and the next."""
         period = self.dt * self.clock.stride * (max(self.ratio, 1) if self.gated else 1)

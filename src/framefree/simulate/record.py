@@ -16,6 +16,9 @@ from framefree.simulate.storage import Arrays
 
 SECONDS = 2.0
 """How often, of wall time, what has been recorded goes to disk."""
+MEMORY = 1 << 30
+"""Bytes that are reserved for a run at once; a longer one takes more as it goes on."""
+TIME = Channel("", "t", ())
 
 
 class Recorder:
@@ -28,46 +31,53 @@ class Recorder:
     batch : int or None
     out : path or None
         Where to write as the run goes on.
+    expected : int
+        How many rows there will be if all goes well.
     """
 
-    def __init__(self, meta: dict[str, Any], batch: int | None, out: Any) -> None:
-        self.meta, self.batch = meta, batch
+    def __init__(self, meta: dict[str, Any], batch: int | None, out: Any, expected: int) -> None:
+        self.meta, self.batch, self._expected = meta, batch, expected
         self.channels: list[Channel] = []
-        self._pieces: list[Arrays] = []
+        self._arrays: Arrays = {TIME.key: np.empty(0)}
+        self._rows = self._capacity = 0
         self._table: Path | None = None if out is None else storage.places(out)[0]
         self._header: Path | None = None if out is None else storage.places(out)[1]
-        self._unwritten: list[Arrays] = []
-        self._written, self._latest = 0, monotonic()
+        self._parts, self._flushed, self._latest = 0, 0, monotonic()
         if self._table is not None:
             for old in (self._table, *storage.parts(self._table)):
                 old.unlink(missing_ok=True)
 
     def begin(self, channels: Sequence[Channel]) -> None:
         """Take note of the channels that the next rows have."""
-        known = {(c.group, c.name) for c in self.channels}
-        self.channels += [c for c in channels if (c.group, c.name) not in known]
         self._flush()
-        self.write_header()
+        for channel in channels:
+            if channel.key not in self._arrays:
+                self.channels.append(channel)
+                self._arrays[channel.key] = self._empty(channel, self._capacity)
+                self._arrays[channel.key][self._span(0, self._rows)] = np.nan
+        self._write_header()
 
     def happened(self, event: Any, time: float) -> None:
         """Take note of an event."""
         self.meta["events"].append({"at": time, **described(event)})
 
     def add(self, t: np.ndarray, arrays: Arrays) -> None:
-        """Add rows."""
+        """Add rows; channels that they do not have are filled with NaN."""
         if not len(t):
             return
-        piece = {("", "t"): t, **arrays}
-        self._pieces.append(piece)
-        if self._table is not None:
-            self._unwritten.append(piece)
-            if monotonic() - self._latest > SECONDS:
-                self._flush()
+        first, self._rows = self._rows, self._rows + len(t)
+        self._reserve(first)
+        self._arrays[TIME.key][first : self._rows] = t
+        for channel in self.channels:
+            value = arrays.get(channel.key, np.nan)
+            self._arrays[channel.key][self._span(first, self._rows)] = value
+        if monotonic() - self._latest > SECONDS:
+            self._flush()
 
     def close(self, status: str, machine: Machine) -> Run:
         """Return the run, and finish what is on disk."""
         self.meta["status"] = status
-        t, arrays = self._joined(self._pieces)
+        t, arrays = self._between(0)
         run = assembled(t, arrays, self.meta, tuple(self.channels), machine)
         if self._table is not None:
             run.save(self._table)
@@ -75,30 +85,42 @@ class Recorder:
                 part.unlink()
         return run
 
-    def write_header(self) -> None:
-        """Write the header as it is now."""
+    def _write_header(self) -> None:
         if self._header is not None:
             storage.write_header(self._header, self.meta, self.channels, self.batch)
 
     def _flush(self) -> None:
-        if self._table is None or not self._unwritten:
+        """Write the rows that are not yet on disk."""
+        if self._table is None or self._flushed == self._rows:
             return
-        t, arrays = self._joined(self._unwritten)
-        path = storage.part_path(self._table, self._written)
-        storage.write_table(path, {("", "t"): t, **arrays}, self.channels, self.batch)
-        self._written, self._unwritten, self._latest = self._written + 1, [], monotonic()
+        t, arrays = self._between(self._flushed)
+        path = storage.part_path(self._table, self._parts)
+        storage.write_table(path, {TIME.key: t, **arrays}, self.channels, self.batch)
+        self._parts, self._flushed, self._latest = self._parts + 1, self._rows, monotonic()
 
-    def _joined(self, pieces: list[Arrays]) -> tuple[np.ndarray, Arrays]:
-        """Join pieces; channels that some of them do not have are filled with NaN."""
-        axis = 0 if self.batch is None else 1
-        times = [piece["", "t"] for piece in pieces]
-        found: Arrays = {}
-        for channel in self.channels:
-            key = channel.group, channel.name
-            arrays = [
-                piece[key] if key in piece else storage.values(channel, len(t), self.batch)
-                for piece, t in zip(pieces, times, strict=True)
-            ]
-            empty = storage.values(channel, 0, self.batch)
-            found[key] = np.concatenate([empty, *arrays], axis=axis)
-        return np.concatenate([np.zeros(0), *times]), found
+    def _between(self, first: int) -> tuple[np.ndarray, Arrays]:
+        span = self._span(first, self._rows)
+        arrays = {channel.key: self._arrays[channel.key][span] for channel in self.channels}
+        return self._arrays[TIME.key][first : self._rows], arrays
+
+    def _reserve(self, kept: int) -> None:
+        """Make room for all rows: for those of the whole run, as far as that is reasonable."""
+        if self._rows <= self._capacity:
+            return
+        width = sum(channel.size for channel in self.channels) * (self.batch or 1)
+        reasonable = min(self._expected, MEMORY // (8 * max(width, 1)))
+        self._capacity = max(self._rows, 2 * self._capacity, reasonable)
+        for channel in (TIME, *self.channels):
+            old, new = self._arrays[channel.key], self._empty(channel, self._capacity)
+            span = self._span(0, kept) if channel is not TIME else slice(0, kept)
+            new[span] = old[span]
+            self._arrays[channel.key] = new
+
+    def _empty(self, channel: Channel, rows: int) -> np.ndarray:
+        if self.batch is None or channel is TIME:
+            return np.empty((rows, *channel.shape))
+        return np.empty((self.batch, rows, *channel.shape))
+
+    def _span(self, first: int, last: int) -> Any:
+        rows = slice(first, last)
+        return rows if self.batch is None else (slice(None), rows)

@@ -147,7 +147,7 @@ def simulate(
     scene, batch = options.first_scene(
         machine, law, reference, (x0, v0), (parameters, law_parameters)
     )
-    recorder = Recorder(options.meta(scene), batch, out)
+    recorder = Recorder(options.meta(scene), batch, out, options.rows)
     begin = monotonic()
     with interruptible() as interrupted, reporting(progress, duration, machine.name) as report:
         try:

@@ -8,7 +8,6 @@ can be read. Trajectories of a batch are told apart by the column `trajectory`.
 import json
 import os
 from collections.abc import Sequence
-from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +71,7 @@ def write_table(path: Path, arrays: Arrays, channels: Sequence[Channel], batch: 
         columns[TRAJECTORY] = np.repeat(np.arange(batch, dtype=np.int32), len(t))
     columns[TIME] = t if batch is None else np.tile(t, batch)
     for channel in channels:
-        flat = arrays[channel.group, channel.name].reshape(-1, channel.size)
+        flat = arrays[channel.key].reshape(-1, channel.size)
         columns |= {name: flat[:, i] for i, name in enumerate(channel.columns)}
     table = pa.table({name: np.ascontiguousarray(column) for name, column in columns.items()})
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -107,7 +106,7 @@ def read_table(
             flat = [np.full(table.num_rows, np.nan)] * channel.size
         rows = np.stack(flat, axis=-1) if flat else np.zeros((table.num_rows, 0))
         lead = (len(t),) if batch is None else (batch, len(t))
-        found[channel.group, channel.name] = rows.reshape(*lead, *channel.shape)
+        found[channel.key] = rows.reshape(*lead, *channel.shape)
     return t, found
 
 
@@ -119,16 +118,6 @@ def part_path(table: Path, index: int) -> Path:
 def parts(table: Path) -> list[Path]:
     """Return the pieces of a table that are there."""
     return sorted(table.parent.glob(f"{table.stem}-part-*.parquet"))
-
-
-def values(channel: Channel, rows: int, batch: int | None) -> np.ndarray:
-    """Return an array of a channel that has no values."""
-    lead = (rows,) if batch is None else (batch, rows)
-    return (
-        np.full((*lead, *channel.shape), np.nan)
-        if prod(channel.shape)
-        else np.zeros((*lead, *channel.shape))
-    )
 
 
 def _atomically(path: Path, write: Any) -> None:

@@ -37,6 +37,8 @@ class RolloutRunner(Runner):
             if steps:
                 kept, state = self._roll(state, begin, steps, every)
                 parts.append(kept)
+        if len(parts) == 1:
+            return Rows(parts[0], state)
         return Rows({k: np.concatenate([p[k] for p in parts], axis=-2) for k in state}, state)
 
     def _roll(self, state: States, first: int, steps: int, every: int) -> tuple[States, States]:
