@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from framefree.benchmarks.peers import pinocchio
+from framefree.benchmarks.peers import pinocchio, to_pinocchio
 from framefree.benchmarks.timing import speedup
 from framefree.errors import FramefreeError
+from framefree.gallery.arms import ball_chain
 from framefree.kernel import compile
 from framefree.machine import Machine
 from framefree.machine.layouts import layout
@@ -25,7 +26,36 @@ def run() -> dict[str, object]:
     return {
         **_Robot("panda", "panda_description/urdf/panda.urdf", "fixed").figures(),
         **_Robot("humanoid", "talos_data/robots/talos_reduced.urdf", "free").figures(),
+        **_chains(),
     }
+
+
+def _chains() -> dict[str, object]:
+    """Cost of the maximal formulation on long chains of ball joints, and against Pinocchio."""
+    pin = pinocchio()
+    calls = {n: _chain_calls(n) for n in (100, 1000)}
+    one, many = ({n: call[k] for n, call in calls.items()} for k in (0, 1))
+    model = to_pinocchio(ball_chain(100))
+    data, rng = model.createData(), np.random.default_rng(0)
+    q, v, tau = pin.neutral(model), *(0.1 * rng.normal(size=(2, model.nv)))
+    return {
+        "maximal.growth_100_to_1000": speedup(one[100], one[1000], repeats=15, loops=20),
+        "maximal.batch_growth_100_to_1000": speedup(many[100], many[1000], repeats=5),
+        "maximal.speedup_100": speedup(
+            one[100], lambda: pin.aba(model, data, q, v, tau), repeats=15, loops=200
+        ),
+    }
+
+
+def _chain_calls(n: int) -> tuple[Callable[[], object], Callable[[], object]]:
+    """Forward dynamics of a chain, of one state and of many."""
+    machine = ball_chain(n)
+    eom = equations(machine, "maximal")
+    rng = np.random.default_rng(0)
+    state = eom.kernel("from_joints")(machine.random(rng), 0.1 * rng.normal(size=machine.nv))
+    one = (*state, np.zeros(6 * n), np.zeros(machine.nv))
+    many = tuple(np.tile(array, (STATES, 1)) for array in one)
+    return lambda: eom.forward(*one), lambda: eom.forward(*many)
 
 
 class _Robot:
@@ -69,16 +99,19 @@ class _Robot:
                 lambda q, v, a: pin.computeABADerivatives(model, data, q, v, a),
             ),
         }
-        figures: dict[str, object] = {}
-        for quantity, (arguments, peer) in peers.items():
-            kernel = self.eom.kernel(quantity)
-            ratio = speedup(
-                lambda: kernel(*arguments), lambda: [peer(*row) for row in self.rows], repeats=9
-            )
-            figures[f"{self.name}.{quantity}.batch_speedup"] = ratio
+        figures: dict[str, object] = {
+            f"{self.name}.{quantity}.batch_speedup": self._batch(quantity, arguments, peer)
+            for quantity, (arguments, peer) in peers.items()
+        }
         figures[f"{self.name}.forward.single_speedup"] = self._single()
         figures[f"{self.name}.forward.compile_seconds"] = self._compile_seconds()
         return figures
+
+    def _batch(self, quantity: str, arguments: tuple, peer: Callable[..., Any]) -> float:
+        kernel = self.eom.kernel(quantity)
+        return speedup(
+            lambda: kernel(*arguments), lambda: [peer(*row) for row in self.rows], repeats=25
+        )
 
     def _single(self) -> float:
         kernel, pin, model, data = self.eom.forward, self.pin, self.model, self.data

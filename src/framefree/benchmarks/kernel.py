@@ -46,7 +46,8 @@ class _Case:
         self.x = machine.random(rng, STATES)
         self.v = rng.normal(size=(STATES, machine.nv))
         self.force = rng.normal(size=(STATES, machine.nv))
-        self.rows = [tuple(a.copy() for a in row) for row in zip(self.x, self.v, self.force)]
+        rows = zip(self.x, self.v, self.force, strict=True)
+        self.rows = [tuple(a.copy() for a in row) for row in rows]
 
     def _ours(self) -> np.ndarray:
         return self.kernel(self.x, self.v, self.force)
@@ -62,7 +63,10 @@ class _Case:
         kernel, aba, model, data = self.kernel, self.pin.aba, self.model, self.data
         x, v, force = self.rows[0]
         return speedup(
-            lambda: kernel(x, v, force), lambda: aba(model, data, x, v, force), repeats=15, loops=2000
+            lambda: kernel(x, v, force),
+            lambda: aba(model, data, x, v, force),
+            repeats=15,
+            loops=2000,
         )
 
     def threads_speedup(self, threads: int) -> float:

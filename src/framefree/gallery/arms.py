@@ -3,7 +3,7 @@
 import numpy as np
 
 from framefree.geometry import Moments, euler
-from framefree.machine import Body, Frame, Joint, Machine, Revolute
+from framefree.machine import Body, Frame, Joint, Machine, Revolute, Spherical
 
 _HALF = np.pi / 2
 
@@ -29,9 +29,7 @@ def iiwa() -> Machine:
         placement[:3, 3] = position
         bodies.append(Body(f"link{i}", Moments.of_body(mass, center, np.diag(inertia))))
         parent = "world" if i == 1 else f"link{i - 1}"
-        joints.append(
-            Joint(f"joint{i}", Revolute("z"), parent, f"link{i}", parent_pose=placement)
-        )
+        joints.append(Joint(f"joint{i}", Revolute("z"), parent, f"link{i}", parent_pose=placement))
     tool = Frame("tool", "link7", (0.1, 0.2, 0.3))
     return Machine(bodies, joints, (tool,), name="iiwa")
 
@@ -51,3 +49,19 @@ def revolute_chain(n: int, length: float = 0.3, mass: float = 1.0) -> Machine:
         for i in range(n)
     ]
     return Machine(bodies, joints, (Frame("tip", f"link{n - 1}", (0, 0, length)),), name="chain")
+
+
+def ball_chain(n: int, length: float = 0.1, mass: float = 0.2) -> Machine:
+    """Return n equal rods that hang in a row, joined by balls."""
+    rod = Moments.of_body(mass, (0, 0, -length / 2), np.diag([1, 1, 0.1]) * mass * length**2 / 12)
+    joints = [
+        Joint(
+            f"joint{i}",
+            Spherical(),
+            f"link{i - 1}" if i else "world",
+            f"link{i}",
+            parent_pose=(0, 0, -length if i else 0),
+        )
+        for i in range(n)
+    ]
+    return Machine([Body(f"link{i}", rod) for i in range(n)], joints, name="ball chain")
