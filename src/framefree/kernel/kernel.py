@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from framefree.kernel import interpreter
 from framefree.kernel.build import build
+from framefree.kernel.c_source import CSource, c_source
 from framefree.kernel.call import Caller
 from framefree.kernel.graph import CompileError, Graph, Port, read
 from framefree.kernel.native import load_object
@@ -91,6 +92,25 @@ class Kernel:
         """Pickle as what it was compiled from."""
         shapes = {port.name: port.shape for port in (*self.inputs, *self.outputs)}
         return _restore, (self.function.serialize(), shapes)
+
+    def c_source(self, name: str | None = None) -> CSource:
+        """Return the kernel as C99 with a header, without allocation, for any board with libm."""
+        return c_source(self.graph, name or self.name)
+
+    def jax(self) -> Callable:
+        """Return the kernel as a JAX function: differentiable, and for `jax.jit` and `jax.vmap`.
+
+        It takes and returns arrays of the single shapes. Needs the extra `learn`.
+        """
+        try:
+            # JAX takes a second to import, and is an extra.
+            from framefree.kernel.jax_target import jax_function
+        except ImportError as error:
+            raise CompileError(
+                f"JAX is needed and cannot be imported ({error}); install it with: "
+                'pip install "framefree[learn]"'
+            ) from None
+        return jax_function(self.graph, self.name)
 
     @property
     def graph(self) -> Graph:

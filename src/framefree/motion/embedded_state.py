@@ -47,7 +47,7 @@ class EmbeddedState:
 
     @cached_property
     def mass(self) -> Matrix:
-        """``Gamma = sum_b Gamma_b = E^T M E`` (n x n), in the second form: it is the cheaper one."""
+        """``Gamma = sum_b Gamma_b = E^T M E`` (n x n), in the second form, which is cheaper."""
         return symmetric(self.chart.E.T @ (self.tree.mass @ self.chart.E))
 
     @cached_property
