@@ -94,6 +94,17 @@ def test_parameters_change_without_compiling(monkeypatch):
     assert run.meta["events"][0]["plant"] == {"cart.mass": 8.0}
 
 
+def test_parameters_of_many_change():
+    machine = slider().tunable("cart.mass")
+    law = PD(slider(), stiffness=8.0, damping=0.0)
+    event = SetParameters(0.5, plant={"cart.mass": 8.0})
+    options = {"x0": [1.0], "duration": 1.0, "dt": 1e-3, "events": [event]}
+    many = simulate(machine, law, parameters=[[1.0], [2.0]], **options)
+    one = simulate(machine, law, **options)
+    assert np.array_equal(many.x[1], one.x)
+    assert not np.allclose(many.x[0], one.x)
+
+
 def test_another_law_and_reference():
     machine = slider()
     first, second = Counter(machine), PD(machine)

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from simulate_machines import PD, Counter, Sine, pendulum, slider
 
+from framefree.control.law import OpenLoop
 from framefree.machine import Body, Joint, Revolute
 from framefree.machine.actuators import JointForce
 from framefree.motion.tree import Tree
-from framefree.simulate import Noise, SimulationError, simulate
+from framefree.simulate import Drive, Noise, SimulationError, simulate
 from framefree.simulate.noise import NoiseSource
 
 
@@ -117,6 +118,29 @@ def test_motor_forces_and_efforts_are_limited():
     stopped = replace(machine, joints=[replace(machine.joints[0], effort_limit=0.5)])
     run = simulate(stopped, PD(stopped), x0=[1.0], duration=0.01, dt=1e-3)
     assert np.isclose(run.v[1, 0], -0.5 / 2.0 * 1e-3)
+
+
+def test_drives_of_other_kinds():
+    """A motor whose force is the square of its speed, which follows the command with a lag."""
+
+    class Fan(Drive):
+        def start(self, u):
+            return np.sqrt(u)
+
+        def rate(self, z, command):
+            return 10 * (command - z**2)
+
+        def u(self, z, command):
+            return z**2
+
+    machine = slider()
+    run = simulate(
+        machine, OpenLoop(machine, lambda t: 4.0), duration=1.0, dt=1e-3, lag=Fan(), u0=[1.0]
+    )
+    # dz/dt = 10 (4 - z^2), z(0) = 1
+    z = 2 * np.tanh(20 * run.t + np.arctanh(0.5))
+    assert np.allclose(run.u[:, 0], z**2, atol=1e-8)
+    assert np.all(run.signals["command"] == 4.0)
 
 
 def test_memory_changes_once_a_control_period():

@@ -62,6 +62,23 @@ def test_formulations_of_a_linkage_agree(formulation):
     assert np.ptp(run.energy) < 1e-9
 
 
+@pytest.mark.parametrize("formulation", ["maximal", "embedded", "constrained"])
+@pytest.mark.parametrize(("integrator", "order"), [("rk4", 4), ("euler", 1), ("midpoint", 2)])
+def test_projection_keeps_the_order(formulation, integrator, order):
+    machine = n_four_bar(1)
+    x, v = four_bar_state(machine, 0.3, 1.0)
+    ends = []
+    for steps in (16, 32, 64, 1024):
+        run = simulate(
+            machine, x0=x, v0=v, duration=0.4, dt=0.4 / steps, formulation=formulation,
+            integrator=integrator if steps < 1000 else "rk4", record=(), every=steps,
+        )  # fmt: skip
+        ends.append(np.concatenate([run.x[-1], run.v[-1]]))
+    errors = [np.linalg.norm(end - ends[-1]) for end in ends[:-1]]
+    slope = -np.polyfit(np.log([16, 32, 64]), np.log(errors), 1)[0]
+    assert abs(slope - order) < 0.3
+
+
 @pytest.mark.parametrize("formulation", ["constrained", "embedded", "maximal"])
 def test_couplings(formulation):
     """A coupled pendulum with a free base: the embedded form keeps the groups of what is left."""

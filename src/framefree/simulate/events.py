@@ -195,5 +195,8 @@ def _check_joints(old: Machine, new: Machine) -> None:
 
 
 def _set(machine: Machine, values: np.ndarray, changes: Mapping[str, float]) -> np.ndarray:
-    known = dict(zip(machine.parameters.names, values, strict=True))
-    return machine.parameters.values({**known, **changes})
+    machine.parameters.values(changes)  # refuses names that are not there
+    result = np.array(values)
+    for name, value in changes.items():
+        result[..., machine.parameters.names.index(name)] = value
+    return result

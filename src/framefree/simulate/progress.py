@@ -37,7 +37,7 @@ def _bar(duration: float, name: str) -> Iterator[Report]:
     columns: list[Any] = [
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.completed:.3g} of {task.total:.3g} s"),
+        TextColumn("{task.completed:,.1f} of {task.total:,.6g} s"),
         TextColumn("{task.fields[speed]}"),
         TimeRemainingColumn(),
     ]
@@ -47,7 +47,11 @@ def _bar(duration: float, name: str) -> Iterator[Report]:
 
         def report(time: float) -> None:
             speed = time / max(monotonic() - begin, 1e-9)
-            bar.update(task, completed=time, speed=f"{speed:.3g} x real time")
+            bar.update(
+                task,
+                completed=time,
+                speed=f"{speed:,.3g} x real time" if speed < 100 else f"{speed:,.0f} x real time",
+            )
 
         yield report
 
