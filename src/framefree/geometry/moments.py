@@ -148,9 +148,9 @@ class Moments:
         """
         R, r = se3.rotation(G_ab), se3.position(G_ab)
         turned = R @ as_matrix(self.first)
-        second = R @ as_matrix(self.second) @ R.T
-        cross = (turned + self.total * r / 2) @ r.T
-        return Moments(self.total, turned + self.total * r, second + cross + cross.T)
+        cross = R @ as_matrix(self.second) @ R.T / 2 + (turned + self.total * r / 2) @ r.T
+        # Half plus its transpose: symmetric to the last bit, however the rotation rounds.
+        return Moments(self.total, turned + self.total * r, cross + cross.T)
 
     def __add__(self, other: Moments) -> Moments:
         if not isinstance(other, Moments):

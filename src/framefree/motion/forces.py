@@ -14,7 +14,7 @@ import casadi as ca
 
 from framefree.geometry import se3
 from framefree.machine import Frame, Machine
-from framefree.machine.values import constant_pose
+from framefree.machine.values import constant, constant_pose
 from framefree.motion.spatial import Inertia, Matrix, Step, Twist, Wrench
 
 
@@ -102,7 +102,7 @@ def added_masses(machine: Machine) -> list[Matrix | None]:
         frame = machine.frame(body.frame)
         index = machine.body_index[frame.body]
         if index >= 0:
-            inertia = Inertia.of(ca.SX(constant_pose(body.added_mass)))
+            inertia = Inertia.of(ca.SX(constant(body.added_mass)))
             added = _on_body(frame).inertia_out(inertia).matrix
             total[index] = added if total[index] is None else total[index] + added
     return total

@@ -51,13 +51,13 @@ def quantities(model: TreeModel) -> dict[str, Quantity]:
 
     def inverse(x: Matrix, v: Matrix, a: Matrix) -> dict[str, Output]:
         slopes = TreeSlopes(model.at(x, v))
-        found = (*slopes.by_inverse(a), slopes.mass)
+        found = (*slopes.by_inverse(a), slopes.state.mass)
         return dict(zip(("dforce_dx", "dforce_dv", "dforce_da"), map(square, found), strict=True))
 
     def linearisation(x: Matrix, v: Matrix, a: Matrix) -> dict[str, Output]:
         slopes = TreeSlopes(model.at(x, v))
         by_x, by_v = slopes.by_inverse(a)
-        found = linearised((by_x, by_v, slopes.mass), *deviation(model.machine, x, v, a))
+        found = linearised((by_x, by_v, slopes.state.mass), *deviation(model.machine, x, v, a))
         return {name: square(value) for name, value in found._asdict().items()}
 
     def state_matrices(x: Matrix, v: Matrix, force: Matrix) -> dict[str, Output]:
@@ -124,14 +124,12 @@ class TreeSlopes:
         self.rigid = RigidTree(self.links, state.x, state.v, state.model.gravity)
 
     @cached_property
-    def mass(self) -> Matrix:
-        """Mass matrix (nv x nv)."""
-        return self.state.mass if self.machine.fluid else self.rigid.mass + self._armature
-
-    @cached_property
     def inverse_mass(self) -> InverseMass:
-        """Its inverse, in factors."""
-        return InverseMass(self.links, self.mass)
+        """``M^-1`` in factors.
+
+        Of the recursion in link axes: seen from the root, light tips would lose their digits.
+        """
+        return InverseMass(self.links, self.state.mass)
 
     def force(self, a: Matrix) -> Matrix:
         """Return the force (nv) for accelerations a."""

@@ -163,19 +163,6 @@ class RigidTree:
             force[link.v] = _dot(here.S, wrench)
         return force
 
-    @cached_property
-    def mass(self) -> Matrix:
-        """Mass matrix (nv x nv)."""
-        nv = self.v.shape[0]
-        mass = ca.SX(nv, nv)
-        for i, link in enumerate(self.links):
-            mass[link.v, link.v] = symmetric(_dot(self.at[i].S, self._momenta[i]))
-            for j in _carriers(self.links, i):
-                block = _dot(self.at[j].S, self._momenta[i])
-                mass[self.links[j].v, link.v] = block
-                mass[link.v, self.links[j].v] = block.T
-        return mass
-
     def slopes(self, a: Matrix) -> tuple[Matrix, Matrix]:
         """Return the slopes (nv x nv) of the force by x and by v at accelerations a.
 

@@ -27,7 +27,7 @@ import numpy as np
 from framefree.geometry import quaternion, se3
 from framefree.machine import Joint, Machine
 from framefree.machine.part import plain
-from framefree.machine.values import constant_pose
+from framefree.machine.values import constant
 from framefree.motion import forces
 from framefree.motion.links import Link
 from framefree.motion.maximal_graph import Factor, Given
@@ -132,7 +132,7 @@ class BodyClass:
         L = se3.compose(G, se3.inverse(self.link.to_body))
         twist = step_of(se3.inverse(self.link.to_body)).twist_into(Twist.of(xi))
         inertia = self.link.inertia
-        g = se3.rotation(L).T @ ca.SX(constant_pose(self.model.machine.gravity))
+        g = se3.rotation(L).T @ ca.SX(constant(self.model.machine.gravity))
         load = step_of(self.link.to_body).wrench_out(Wrench.of(wrench + extra))
         load = load.minus(twist.cross_wrench(inertia.times(twist)))
         load = load.plus(inertia.times(Twist(g, ca.SX(3, 1))))

@@ -6,7 +6,7 @@ from functools import cached_property
 import casadi as ca
 
 from framefree.geometry import se3
-from framefree.machine.values import constant_pose
+from framefree.machine.values import constant
 from framefree.motion import forces, recursion
 from framefree.motion.coriolis import BODY_FACTORS
 from framefree.motion.maximal_graph import Connection, Elimination, Solution
@@ -29,7 +29,7 @@ class MaximalState:
     @cached_property
     def gravity_wrenches(self) -> list[Matrix]:
         """Weight of every body, in body axes."""
-        g = ca.SX(constant_pose(self.machine.gravity))
+        g = ca.SX(constant(self.machine.gravity))
         return [
             ca.SX(body.moments.matrix6) @ ca.vertcat(se3.rotation(G).T @ g, ca.SX(3, 1))
             for body, G in zip(self.machine.bodies, self.at.poses, strict=True)

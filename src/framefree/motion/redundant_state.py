@@ -26,7 +26,7 @@ class RedundantModel:
         self.ways = ways(subject.bodies, subject.body_index, poses)
         self.has_loops = len(poses) > len(self.ways)
         self.gravity: Matrix = ca.SX(constant(subject.gravity))
-        self.inertias = [ca.SX(constant_pose(body.moments.matrix6)) for body in subject.bodies]
+        self.inertias = [ca.SX(constant(body.moments.matrix6)) for body in subject.bodies]
         self.added_masses = forces.added_masses(subject)  # type: ignore[arg-type]
         rotors = ca.vertcat(ca.SX(0, 1), *(constant(joint.armature) for joint in subject.joints))
         self.armature = ca.diag(rotors) if subject.joints else ca.SX(subject.nv, subject.nv)
