@@ -101,8 +101,11 @@ def call(rng, kernel) -> bool:
         named["out"] = outs[0] if len(outs) == 1 else tuple(outs)
     try:
         if rng.random() < 0.1 and kernel.name == "r":
-            steps = [0, 1, 5, -1, 2.5, None][rng.integers(6)]
-            kernel.rollout(*arguments, steps=steps, every=int(rng.integers(0, 4)), **named)
+            steps = [0, 1, 5, -1, 2.5, None, "3", 2**63][rng.integers(8)]
+            every = [0, 1, 2, 2**63, 2**64, -1][rng.integers(6)]
+            if steps == 2**63:
+                arguments = arguments[:1]  # or it would take a while
+            kernel.rollout(*arguments, steps=steps, every=every, **named)
             return True
         results = kernel(*arguments, **named)
     except ALLOWED:

@@ -133,6 +133,16 @@ def test_given_arrays_are_left_alone(kernel):
         np.testing.assert_array_equal(old, new)
 
 
+@pytest.mark.parametrize("every", [41, 1000, 2**63, 2**64, 2**70])
+def test_nothing_recorded_on_the_way(kernel, every, same_bits):
+    x, v, p = start(3)
+    record = kernel.rollout(x, v, [0.1, 0.2], p, steps=40, every=every, dt=0.01)
+    usual = kernel.rollout(x, v, [0.1, 0.2], p, steps=40, dt=0.01)
+    assert record["x"].shape == (3, 1, 3)
+    assert record["energy"].shape == (3, 0)
+    assert same_bits(record.final["x"], usual.final["x"])
+
+
 def test_no_steps_and_no_trajectories(kernel):
     x, v, p = start(4)
     record = kernel.rollout(x, v, [0.0, 0.0], p, steps=0, dt=0.1)
@@ -160,7 +170,9 @@ def test_a_kernel_without_time(same_bits):
         ({"steps": 1.5, "dt": 0.1}, "`steps` must be a whole number"),
         ({"steps": 5, "every": 0, "dt": 0.1}, "`every` must be a whole number from 1 on"),
         ({"steps": 5}, "`dt` is needed: `step` has an input `t`"),
-        ({"steps": 5, "dt": np.nan}, "`dt` must be finite"),
+        ({"steps": 5, "dt": np.nan}, "`dt` must be a finite number"),
+        ({"steps": 5, "dt": "1"}, "`dt` must be a finite number, not '1'"),
+        ({"steps": 5, "dt": 0.1, "t0": None}, "`t0` must be a finite number"),
         ({"steps": 5, "dt": 0.1, "sequences": {"w": [1]}}, "has no input .*w.* for a sequence"),
         ({"steps": 5, "dt": 0.1, "sequences": {"x": [1]}}, "`x` is a state"),
         ({"steps": 5, "dt": 0.1, "sequences": {"p": [1]}}, r"`p` must have shape \(5, 2, 2\) or"),

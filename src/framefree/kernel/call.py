@@ -79,16 +79,22 @@ class Caller:
             for ports, given in ((self.inputs, arrays), (self.outputs, results))
             for port, array in zip(ports, given, strict=True)
         ]
-        table = pack_records(records)
-        self.launch(self.native.run, rows, threads, ctypes.addressof(table))
+        arrays = (*arrays, *results)
+        self.launch(self.native.run, rows, threads, (pack_records(records),), arrays)
 
     def launch(
-        self, function: Callable[..., int], rows: int, threads: int, *addresses: int
+        self,
+        function: Callable[..., int],
+        rows: int,
+        threads: int,
+        tables: Sequence[ctypes.Array | ctypes.Structure],
+        arrays: Sequence[np.ndarray],
     ) -> None:
         """Call a compiled function on all rows, ``function(ports, first, last, ...)``."""
-        ports, *rest = addresses
 
-        def work(first: int, last: int) -> int:
+        def work(first: int, last: int, tables=tables, arrays=arrays) -> int:
+            # It holds on to all memory: an interrupt may end the caller before the other threads.
+            ports, *rest = map(ctypes.addressof, tables)
             return function(ports, first, last, *rest)
 
         if any(split(work, rows, self.layout.rows, threads)):

@@ -89,16 +89,15 @@ def builtin(address: int, name: str, doc: str, owner: Callable) -> Callable:
     """
     method = _MethodDef(name.encode(), address, _METH_FASTCALL_KEYWORDS, doc.encode())
     owner.method = method  # type: ignore[attr-defined]  # CPython keeps a pointer to it
-    make = ctypes.pythonapi.PyCFunction_NewEx
-    make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-    make.restype = ctypes.py_object
+    kind = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+    make = kind(("PyCFunction_NewEx", ctypes.pythonapi))
     return make(ctypes.addressof(method), owner, None)
 
 
 def _numpy_function(place: int) -> int:
     capsule = np._core.multiarray._ARRAY_API  # type: ignore[attr-defined]
-    get = ctypes.pythonapi.PyCapsule_GetPointer
-    get.argtypes, get.restype = (ctypes.py_object, ctypes.c_char_p), ctypes.c_void_p
+    kind = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
+    get = kind(("PyCapsule_GetPointer", ctypes.pythonapi))
     table = ctypes.cast(get(capsule, None), ctypes.POINTER(ctypes.c_void_p))
     return table[place] or 0
 

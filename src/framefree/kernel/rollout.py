@@ -2,6 +2,7 @@
 
 import ctypes
 import math
+import numbers
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -69,8 +70,10 @@ class Options:
                 raise ValueError(f"`{name}` must be a whole number from {least} on, not {given!r}")
         for name in ("dt", "t0"):
             value = getattr(self, name)
-            if value is not None and not math.isfinite(value):
-                raise ValueError(f"`{name}` must be finite, not {value!r}")
+            if value is None and name == "dt":
+                continue
+            if not isinstance(value, numbers.Real) or not math.isfinite(value):
+                raise ValueError(f"`{name}` must be a finite number, not {value!r}")
 
     @property
     def records(self) -> int:
@@ -94,10 +97,11 @@ def roll(caller: Caller, arguments: Sequence, named: Mapping, options: Options) 
         work[index] = np.array(whole, order="C")
     states, signals = _make_records(caller.outputs, feedback, work, rows, options)
     records = _port_records(caller, feedback, arrays | work, states | signals, options)
-    _run(caller, pack_records(records), rows, options)
+    used = [*arrays.values(), *work.values(), *states.values(), *signals.values()]
+    _run(caller, pack_records(records), used, rows, options)
     pick = slice(None) if batch is not None else 0
     names = {output: caller.inputs[index].name for index, output in feedback.states.items()}
-    count = np.arange(options.records + 1) * options.every
+    count = np.arange(options.records + 1) * min(options.every, options.steps + 1)
     return Rollout(
         count.astype(float) if options.dt is None else options.t0 + count * options.dt,
         {names[output]: array[pick] for output, array in states.items()},
@@ -180,18 +184,23 @@ def _port_records(
     return records
 
 
-def _run(caller: Caller, records: ctypes.Array, rows: int, options: Options) -> None:
+def _run(
+    caller: Caller,
+    records: ctypes.Array,
+    arrays: Sequence[np.ndarray],
+    rows: int,
+    options: Options,
+) -> None:
     """Run the native loop in chunks, so that Python can show progress or be interrupted."""
     native = caller.native.rollout
     if native is None or rows == 0:
         return
-    plan = Plan(every=options.every, records=options.records)
+    plan = Plan(every=min(options.every, options.steps + 1), records=options.records)
     plan.t0, plan.dt = options.t0, options.dt or 0.0
-    addresses = ctypes.addressof(records), ctypes.addressof(plan)
     cost = max(caller.layout.weight, 1) * -(-rows * 8 // caller.layout.rows)
     chunk = max(CHUNK * max(options.threads, 1) // cost, 1)
     for begin in range(0, options.steps, chunk):
         plan.begin, plan.end = begin, min(begin + chunk, options.steps)
-        caller.launch(native, rows, options.threads, *addresses)
+        caller.launch(native, rows, options.threads, (records, plan), arrays)
         if options.progress is not None:
             options.progress(plan.end)
