@@ -12,6 +12,7 @@ import pytest
 jax = pytest.importorskip("jax")
 
 import jax.numpy as jnp  # noqa: E402
+from jax import export  # noqa: E402
 
 from framefree.gallery.arms import iiwa  # noqa: E402
 from framefree.kernel import compile, jax_target  # noqa: E402
@@ -312,7 +313,7 @@ def test_lowers_for_accelerators(arm, platform):
     function, forward, _ = arm
     state = states(function)
     gradient = jax.jit(jax.grad(lambda *state: jnp.sum(forward(*state))))
-    assert jax.export.export(gradient, platforms=[platform])(*state).mlir_module()
+    assert export.export(gradient, platforms=[platform])(*state).mlir_module()
 
 
 def test_says_how_to_install_jax_and_imports_it_only_when_asked():
