@@ -117,19 +117,18 @@ def test_derivatives_are_the_limits_of_differences(case, name):
             np.testing.assert_allclose(found @ e, expected, atol=1e-7 * scale)
 
 
-def test_force_acceleration_and_mass_are_those_of_the_recursions(case):
+def test_force_and_acceleration_are_those_of_the_recursions(case):
     rng, machine, _, _, tree = case
     x, v, u = (
         ca.SX.sym(n, k) for n, k in (("x", machine.nx), ("v", machine.nv), ("u", machine.nv))
     )
     slopes = TreeSlopes(tree.model.at(x, v))
-    outputs = [slopes.force(u), slopes.acceleration(u), slopes.mass]
+    outputs = [slopes.force(u), slopes.acceleration(u)]
     function = ca.Function("slopes", [x, v, u], outputs)
     x, v, u = random_state(rng, machine)
-    force, a, mass = evaluate(function, x, v, u)
+    force, a = evaluate(function, x, v, u)
     assert relative_error(force, evaluate(tree.functions["inverse"], x, v, u)) < 1e-11
     assert relative_error(a, evaluate(tree.functions["forward"], x, v, u)) < 1e-9
-    assert relative_error(mass, evaluate(tree.functions["mass"], x)) < 1e-11
 
 
 @pytest.mark.parametrize("seed", range(3))

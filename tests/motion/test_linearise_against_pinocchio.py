@@ -1,4 +1,9 @@
-"""Derivatives of the tree's motion against Pinocchio's analytical ones."""
+"""Derivatives of the tree's motion against Pinocchio's analytical ones.
+
+Those of forward dynamics are compared only where Pinocchio agrees with itself: its
+``computeABADerivatives`` with its own mass matrix and derivatives of inverse dynamics. Where light
+tips hang on heavy bodies it loses digits that the latter keep.
+"""
 
 import numpy as np
 import pytest
@@ -11,7 +16,9 @@ from framefree.machine.read import read
 pin = pytest.importorskip("pinocchio", reason="needs the extra `peers`")
 
 FEW = ("panda.urdf", "ur5_robot.urdf", "hyq_no_sensors.urdf", "talos_reduced.urdf", "kinova.urdf")
-"""Robots compared on every run: arms, legs, wheels that turn for ever; the others are slow."""
+"""Robots compared on every run: arms, legs, joints that turn for ever; the others are slow."""
+
+BAR = 1e-10
 
 CASES = [
     pytest.param(name, base, marks=() if name.endswith(FEW) else pytest.mark.slow)
@@ -21,8 +28,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "base"), CASES)
-def test_derivatives_agree(name, base):
+def peer_of(name, base):
     root = [pin.JointModelFreeFlyer()] if base == "free" else []
     model = pin.buildModelFromUrdf(str(URDFS[name]), *root)
     if model.nv == 0:
@@ -30,33 +36,76 @@ def test_derivatives_agree(name, base):
     machine = without_forces(read(URDFS[name], base=base, mimic="independent"), gravity=True)
     peer = Peer(machine, model)
     peer.eom = Derivatives(machine)
-    data = peer.data
-    mass = peer.matrices(_slope(pin.computeRNEADerivatives, model, data, "M", upper=True))
-    good = np.linalg.cond(mass) < 1e8
-    for quantity, call, slopes, kept in (
-        (
-            "inverse_derivatives",
-            pin.computeRNEADerivatives,
-            ("dtau_dq", "dtau_dv", "M"),
-            good | True,
-        ),
-        ("forward_derivatives", pin.computeABADerivatives, ("ddq_dq", "ddq_dv", "Minv"), good),
+    return peer
+
+
+def worst(found, expected):
+    """Largest difference of each state, relative to the largest number of that state."""
+    scale = np.maximum(np.abs(expected).max((1, 2)), 1e-3)
+    return np.abs(found - expected).max((1, 2)) / scale
+
+
+@pytest.mark.parametrize(("name", "base"), CASES)
+def test_derivatives_agree(name, base):
+    peer = peer_of(name, base)
+    ours = peer.ours("inverse_derivatives", peer.x, peer.v, peer.a)
+    theirs = inverse_slopes(peer, lambda q, v, a: a)
+    for slope, found, expected in zip(("dq", "dv", "M"), ours, theirs, strict=True):
+        assert worst(found, expected).max() <= BAR, f"inverse by {slope}"
+
+    ours = peer.ours("forward_derivatives", peer.x, peer.v, peer.a)
+    theirs = forward_slopes(peer)
+    by_q, by_v, mass = inverse_slopes(peer, lambda q, v, a: pin.aba(peer.model, peer.data, q, v, a))
+    derived = [*(-solved(mass, right) for right in (by_q, by_v)), solved(mass, None)]
+    condition = np.linalg.cond(mass)
+    good = condition < 1e8
+    bar = np.maximum(BAR, 1e-16 * condition)  # the problem itself has no more digits
+    for slope, found, given, expected in zip(
+        ("dq", "dv", "force"), ours, theirs, derived, strict=True
     ):
-        ours = peer.ours(quantity, peer.x, peer.v, peer.a)
-        for slope, found in zip(slopes, ours, strict=True):
-            upper = slope in ("M", "Minv")
-            expected = peer.matrices(_slope(call, model, data, slope, upper=upper))
-            scale = np.maximum(np.abs(expected[kept]).max((1, 2)), 1e-6)
-            worst = np.abs(found[kept] - expected[kept]).max((1, 2)) / scale
-            assert worst.max(initial=0) <= 1e-10, f"{quantity} {slope}: {worst.max():.2e}"
+        error = worst(found, expected) / bar
+        assert error[good].max(initial=0) <= 1, f"forward by {slope}: {error[good].max():.2g}"
+        same = good & (worst(given, expected) <= bar / 2)
+        error = worst(found, given) / (1.5 * bar)
+        assert error[same].max(initial=0) <= 1, f"forward by {slope}: {error[same].max():.2g}"
 
 
-def _slope(call, model, data, name, *, upper):
-    """Return the function that reads one result; of symmetric ones the upper half is filled."""
+def inverse_slopes(peer, acceleration):
+    """Pinocchio's slopes of inverse dynamics by q and v, and M, at an acceleration."""
+    model, data = peer.model, peer.data
 
     def values(q, v, a):
-        call(model, data, q, v, a)
-        matrix = np.array(getattr(data, name))
-        return np.triu(matrix) + np.triu(matrix, 1).T if upper else matrix
+        pin.computeRNEADerivatives(model, data, q, v, np.array(acceleration(q, v, a)))
+        slopes = np.array(data.dtau_dq), np.array(data.dtau_dv)
+        # Of the recursion in link axes: the M of the call above has lost digits at light tips.
+        return np.array([*slopes, full(pin.crba(model, data, q))])
 
-    return values
+    return ordered(peer, values)
+
+
+def forward_slopes(peer):
+    """Pinocchio's slopes of forward dynamics by q, v and force."""
+    model, data = peer.model, peer.data
+
+    def values(q, v, a):
+        pin.computeABADerivatives(model, data, q, v, a)
+        return np.array([data.ddq_dq, data.ddq_dv, full(data.Minv)])
+
+    return ordered(peer, values)
+
+
+def ordered(peer, values):
+    found = peer.theirs(values)[:, :, peer.place][:, :, :, peer.place]
+    return found.swapaxes(0, 1)
+
+
+def full(upper):
+    return np.triu(upper) + np.triu(upper, 1).T
+
+
+def solved(mass, right):
+    """Return M^-1 right, M scaled to a unit diagonal: this keeps the digits of light tips."""
+    scale = 1 / np.sqrt(np.einsum("nii->ni", mass))
+    unit = mass * scale[:, :, None] * scale[:, None, :]
+    right = np.eye(mass.shape[1]) if right is None else right
+    return scale[:, :, None] * np.linalg.solve(unit, scale[:, :, None] * right)
