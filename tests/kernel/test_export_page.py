@@ -8,11 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from framefree.kernel import Kernel
-
 PAGE = Path(__file__).parents[2] / "docs" / "export.md"
-
-pytestmark = pytest.mark.skipif(not hasattr(Kernel, "jax"), reason="kernels do not export yet")
 
 
 def blocks(language: str) -> list[str]:
