@@ -29,7 +29,17 @@ def test_many_first_states():
         single = simulate(machine, PD(machine), Sine(2), x[i], v[i], **quiet)
         for name in ("kinetic", "joint_wrench", "V"):
             assert np.array_equal(calm.signals[name][i], single.signals[name])
-    assert not np.allclose(many.x[1] - calm.x[1], many.x[2] - calm.x[2])
+
+
+def test_every_trajectory_has_noise_of_its_own():
+    """The same first state three times: without noise of their own they would not part."""
+    machine = pendulum()
+    same = np.tile([0.3, -0.2], (3, 1))
+    noisy = simulate(machine, PD(machine), x0=same, record=(), **OPTIONS)
+    quiet = simulate(machine, PD(machine), x0=same, record=(), **{**OPTIONS, "noise": None})
+    assert np.array_equal(quiet.x[0], quiet.x[1])
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        assert np.abs(noisy.x[i] - noisy.x[j]).max() > 1e-5
 
 
 def test_many_parameters():

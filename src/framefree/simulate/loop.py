@@ -245,12 +245,20 @@ class Loop:
         names = ("parameters", "law_parameters")
         return [self.symbols[name] for name in names if name in self.symbols]
 
-    def _dynamics(self, start: Matrix, h: Matrix, command: Matrix) -> Callable[..., Matrix]:
-        """Return the function of (t, x, column) that integrators want, for one step."""
-        memory = self.given("memory")
-        return lambda t, x, column: self._rates(
-            t, start, h, x, column, command, memory, *self._parameters
-        )
+    def _dynamics(
+        self, integrator: Integrator, start: Matrix, h: Matrix, command: Matrix
+    ) -> Callable[..., Matrix]:
+        """Return the function of (t, x, column) that an integrator wants, for one step."""
+        memory, n = self.given("memory"), self.plant.nv
+        project = self.plant.constrained and integrator.on_constraints
+
+        def rates(t: Matrix, x: Matrix, column: Matrix) -> Matrix:
+            if project:
+                x, v = self.plant.project(t, x, column[:n], 1)
+                column = ca.vertcat(v, column[n:])
+            return self._rates(t, start, h, x, column, command, memory, *self._parameters)
+
+        return rates
 
     # ------------------------------------------------------------------ steps
 
@@ -286,7 +294,9 @@ class Loop:
     ) -> tuple[Matrix, Matrix]:
         """Return x and (v, drive) after one step of the integrator, on the constraints."""
         group = Extended(self.plant.group, self.plant.nv)
-        x, column = integrator.step(self._dynamics(t, h, command), group, t, x, column, h)
+        x, column = integrator.step(
+            self._dynamics(integrator, t, h, command), group, t, x, column, h
+        )
         return self._projected(integrator, t + h, x, column)
 
     def _projected(
@@ -309,7 +319,7 @@ class Loop:
         """Return a step of x, v and drive with the command held, and its largest relative error."""
         s = self.symbols
         column = ca.vertcat(s["v"], self.given("drive"))
-        dynamics = self._dynamics(s["time"], s["h"], self.given("held"))
+        dynamics = self._dynamics(integrator, s["time"], s["h"], self.given("held"))
         group = Extended(self.plant.group, self.plant.nv)
         x, moved, error_x, error_v = integrator.step_with_error(
             dynamics, group, s["time"], s["x"], column, s["h"]

@@ -6,6 +6,9 @@ To add one, subclass `Integrator` and give
 2. ``step(dynamics, group, t, x, v, dt)``: the state after dt, as casadi expressions, built from
    ``dynamics(t, x, v)`` and the group's `velocity`, `integrate` and `bracket`.
 
+3. ``on_constraints``, if it iterates or estimates errors: near a singular position accelerations a
+   little off the constraints are far off, so that iterations diverge and no step is short enough.
+
 A step must not leave the group: positions of quaternions are reached by `group.integrate` alone.
 """
 
@@ -24,6 +27,8 @@ class Integrator(ABC):
     """Base of all integrators with a fixed step; see the contract at the top of this file."""
 
     order: int
+    on_constraints: bool = False
+    """Whether the states at which it asks for accelerations must meet the constraints exactly."""
 
     @abstractmethod
     def step(

@@ -24,6 +24,7 @@ class DormandPrince(Integrator):
     """Fifth order on (theta, v) with x = x0 exp(theta), and an estimate of the error of a step."""
 
     order = 5
+    on_constraints = True
 
     def step(self, dynamics: Dynamics, group: Group, t: Any, x: Any, v: Any, dt: Any) -> Any:
         """Return x and v after a step of dt."""

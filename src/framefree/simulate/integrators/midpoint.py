@@ -19,6 +19,7 @@ class ImplicitMidpoint(Integrator):
 
     iterations: int = 8
     order = 2
+    on_constraints = True
 
     def step(self, dynamics: Dynamics, group: Group, t: Any, x: Any, v: Any, dt: Any) -> Any:
         """Return x and v after a step of dt."""
