@@ -56,9 +56,10 @@ def test_derivatives_agree(name, base):
     ours = peer.ours("forward_derivatives", peer.x, peer.v, peer.a)
     theirs = forward_slopes(peer)
     by_q, by_v, mass = inverse_slopes(peer, lambda q, v, a: pin.aba(peer.model, peer.data, q, v, a))
-    derived = [*(-solved(mass, right) for right in (by_q, by_v)), solved(mass, None)]
     condition = np.linalg.cond(mass)
     good = condition < 1e8
+    mass = np.where(good[:, None, None], mass, np.eye(mass.shape[1]))
+    derived = [*(-solved(mass, right) for right in (by_q, by_v)), solved(mass, None)]
     bar = np.maximum(BAR, 1e-16 * condition)  # the problem itself has no more digits
     for slope, found, given, expected in zip(
         ("dq", "dv", "force"), ours, theirs, derived, strict=True
