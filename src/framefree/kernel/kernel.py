@@ -102,14 +102,9 @@ class Kernel:
 
         It takes and returns arrays of the single shapes. Needs the extra `learn`.
         """
-        try:
-            # JAX takes a second to import, and is an extra.
-            from framefree.kernel.jax_target import jax_function
-        except ImportError as error:
-            raise CompileError(
-                f"JAX is needed and cannot be imported ({error}); install it with: "
-                'pip install "framefree[learn]"'
-            ) from None
+        # JAX takes a second to import, and is an extra.
+        from framefree.kernel.jax_target import jax_function
+
         return jax_function(self.graph, self.name)
 
     @property
