@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from simulate_machines import PD, Sine, pendulum, slider
+from simulate_machines import PD, Counter, Sine, pendulum, slider
 
 from framefree.machine import Free
-from framefree.simulate import Pulse, Run, SimulationError, record, simulate
+from framefree.simulate import Change, Pulse, Run, SimulationError, record, simulate
+from framefree.simulate.segment import Segment
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +120,25 @@ def test_written_as_it_goes(tmp_path, monkeypatch):
     assert np.array_equal(partial.x, run.x[:rows])
     assert not list(tmp_path.glob("run-part-*"))
     same(run, Run.load(tmp_path))
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_longer_runs_than_were_reserved_for(monkeypatch, many):
+    """Rows are kept when their arrays grow, channels that come later included."""
+    machine = slider()
+    x = np.array([[1.0], [0.5], [0.2]]) if many else np.array([1.0])
+    events = [Change(0.02, law=PD(machine), reference=Sine(1))]
+    options = {"x0": x, "duration": 0.05, "dt": 1e-3, "events": events}
+    whole = simulate(machine, Counter(machine), **options)
+    monkeypatch.setattr(record, "MEMORY", 0)
+    monkeypatch.setattr(Segment, "_piece", lambda self, left: min(3, left))
+    pieces = simulate(machine, Counter(machine), **options)
+    assert len(whole.t) == 51
+    assert np.array_equal(whole.t, pieces.t)
+    for name in ("x", "v", "u"):
+        assert np.array_equal(getattr(whole, name), getattr(pieces, name))
+    for name, values in whole.signals.items():
+        assert np.array_equal(values, pieces.signals[name], equal_nan=True)
 
 
 SCRIPT = """
