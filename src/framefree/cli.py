@@ -84,7 +84,7 @@ def check(
     from framefree.certify import check as examine
 
     subject = machine if Path(machine).exists() else _machine(machine, base)
-    reading = {"base": base} if subject is machine else {}
+    reading: dict[str, Any] = {"base": base} if subject is machine else {}
     report = examine(subject, thorough=thorough, progress=not as_json, **reading)
     if as_json:
         print(json.dumps(report.to_dict(), indent=2))

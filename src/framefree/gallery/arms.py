@@ -31,7 +31,7 @@ def iiwa() -> Machine:
         parent = "world" if i == 1 else f"link{i - 1}"
         joints.append(Joint(f"joint{i}", Revolute("z"), parent, f"link{i}", parent_pose=placement))
     tool = Frame("tool", "link7", (0.1, 0.2, 0.3))
-    return Machine(bodies, joints, (tool,), name="iiwa")
+    return Machine(tuple(bodies), tuple(joints), (tool,), name="iiwa")
 
 
 def revolute_chain(n: int, length: float = 0.3, mass: float = 1.0) -> Machine:
@@ -48,7 +48,8 @@ def revolute_chain(n: int, length: float = 0.3, mass: float = 1.0) -> Machine:
         )
         for i in range(n)
     ]
-    return Machine(bodies, joints, (Frame("tip", f"link{n - 1}", (0, 0, length)),), name="chain")
+    tip = Frame("tip", f"link{n - 1}", (0, 0, length))
+    return Machine(tuple(bodies), tuple(joints), (tip,), name="chain")
 
 
 def ball_chain(n: int, length: float = 0.1, mass: float = 0.2) -> Machine:
@@ -64,4 +65,5 @@ def ball_chain(n: int, length: float = 0.1, mass: float = 0.2) -> Machine:
         )
         for i in range(n)
     ]
-    return Machine([Body(f"link{i}", rod) for i in range(n)], joints, name="ball chain")
+    bodies = [Body(f"link{i}", rod) for i in range(n)]
+    return Machine(tuple(bodies), tuple(joints), name="ball chain")

@@ -361,7 +361,7 @@ def stacked(parts: list[Rows], nv: int) -> Rows:
     if not parts:
         none, zero = ca.SX(0, nv), ca.SX(0, 1)
         return Rows(none, zero, none, zero, zero, none, zero, np.zeros((0, 2)))
-    rates = [part.rate for part in parts]
+    rates: list[Any] = [part.rate for part in parts]
     A, b, _, velocity, position, gradient, size, gains = zip(*parts, strict=True)
     return Rows(
         ca.vertcat(*A),

@@ -46,8 +46,8 @@ class Pack:
             return (type(value), parts)
         matrix = ca.SX(value)
         marks: list[tuple[int, Matrix]] = []
-        for entry in matrix.nonzeros():
-            entry = ca.SX(entry)
+        entries_of: Any = matrix.nonzeros()
+        for entry in map(ca.SX, entries_of):
             if entry.is_constant():
                 marks.append((-1, entry))
                 continue
