@@ -173,3 +173,21 @@ class Place:
 
 def _short(value: str, limit: int = 60) -> str:
     return repr(value if len(value) <= limit else f"{value[:limit]}...")
+
+
+def quoted(value: str) -> str:
+    """Return an attribute's value in quotes (the standard library's way loads a web client)."""
+    for sign, name in _ESCAPES:
+        value = value.replace(sign, name)
+    return f'"{value}"'
+
+
+_ESCAPES = (
+    ("&", "&amp;"),
+    ("<", "&lt;"),
+    (">", "&gt;"),
+    ('"', "&quot;"),
+    ("\n", "&#10;"),
+    ("\r", "&#13;"),
+    ("\t", "&#9;"),
+)

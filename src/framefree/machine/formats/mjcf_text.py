@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from xml.sax.saxutils import quoteattr
 
 from framefree.machine.formats.markup import (
     MAX_DEPTH,
@@ -22,6 +21,7 @@ from framefree.machine.formats.markup import (
     Place,
     ReadError,
     parse,
+    quoted,
 )
 from framefree.machine.formats.options import Options
 from framefree.machine.formats.source import Source, bytes_of
@@ -162,7 +162,7 @@ class _Writer:
                 attributes = self._attributes(item)
                 parts.append(
                     f"<{item.element.tag}"
-                    + "".join(f" {name}={quoteattr(v)}" for name, v in attributes.items())
+                    + "".join(f" {name}={quoted(v)}" for name, v in attributes.items())
                     + ">"
                 )
                 self._note_name(item)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
-from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
-from framefree.machine.formats.markup import Element
+from framefree.machine.formats.markup import Element, quoted
 from framefree.machine.formats.poses import inverse
 from framefree.machine.joint import FRICTION_WIDTH, Joint
 from framefree.machine.joints import Fixed
@@ -40,7 +39,7 @@ def document(root: Element, remarks: Iterable[str]) -> str:
         if closing:
             lines.append(f"{indent}</{element.tag}>")
             continue
-        attributes = "".join(f" {k}={quoteattr(v)}" for k, v in element.attributes.items())
+        attributes = "".join(f" {k}={quoted(v)}" for k, v in element.attributes.items())
         lines.append(f"{indent}<{element.tag}{attributes}{'' if element.children else '/'}>")
         if element.children:
             stack.append((element, depth, True))
