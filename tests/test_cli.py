@@ -1,0 +1,84 @@
+"""The command line: versions, helpful errors, exit codes, output for scripts."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import framefree
+
+
+def framefree_command(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "framefree.cli", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def test_version():
+    assert framefree_command("--version").stdout.strip() == f"framefree {framefree.__version__}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("bench", "nothing"), "there is no benchmark `nothing`; choose one of: kernel"),
+        (("show", "nothing"), "`nothing` is neither a file nor a machine of the gallery"),
+        (("check", "nothing.urdf"), "`nothing.urdf` does not exist"),
+        (("export", "iiwa", "nothing"), "`nothing` is not a quantity of the tree formulation"),
+        (("export", "iiwa", "mass", "--formulation", "x"), "there is no formulation `x`"),
+    ],
+)
+def test_mistakes_end_with_a_message(arguments, words):
+    done = framefree_command(*arguments)
+    assert done.returncode == 2
+    assert words in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+
+
+def test_check_prints_json_and_succeeds():
+    done = framefree_command("check", "iiwa", "--json")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["skew_residual_verdict"] == "pass"
+
+
+def test_check_of_a_broken_machine_fails(tmp_path):
+    file = tmp_path / "broken.urdf"
+    file.write_text(framefree.machine.Machine.to_urdf(_light_tip()))
+    done = framefree_command("check", str(file), "--json")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["failures"]
+
+
+def test_export_writes_c(tmp_path):
+    done = framefree_command("export", "iiwa", "mass", "--out", str(tmp_path))
+    assert done.returncode == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"mass.c", "mass.h"}
+
+
+def test_show_draws(tmp_path):
+    picture = tmp_path / "iiwa.svg"
+    done = framefree_command("show", "iiwa", "--picture", str(picture))
+    assert done.returncode == 0
+    assert "joint7" in done.stdout
+    assert picture.read_text().startswith("<?xml") or "<svg" in picture.read_text()
+
+
+def _light_tip():
+    """A pendulum whose tip joint moves nothing: its mass matrix is singular."""
+    from framefree import Body, Joint, Machine, Moments
+    from framefree.machine import Revolute
+
+    rod = Moments.of_body(1.0, (0, 0, 0.5), [[0.1, 0, 0], [0, 0.1, 0], [0, 0, 0.01]])
+    return Machine(
+        (Body("rod", rod), Body("tip", None)),
+        (
+            Joint("swing", Revolute("x"), "world", "rod"),
+            Joint("spin", Revolute("z"), "rod", "tip", parent_pose=(0, 0, 1)),
+        ),
+        name="pendulum",
+    )
