@@ -60,11 +60,14 @@ def show(
     picture: Annotated[
         Path | None, typer.Option(help="Where to draw it; default its name with .svg.")
     ] = None,
+    packages: Annotated[
+        list[Path] | None, typer.Option(help="Folders that hold packages of meshes.")
+    ] = None,
 ) -> None:
     """Print a machine as a tree and draw it."""
     from framefree.machine import show as shown
 
-    found = _machine(machine, base)
+    found = _machine(machine, base, packages)
     out.print(shown.describe(found))
     path = picture or Path(f"{Path(machine).stem}.svg")
     shown.draw(found, path)
@@ -128,7 +131,7 @@ def bench(
         out.print(_table(f"framefree bench {name}", figures))
 
 
-def _machine(name: str, base: str | None) -> "Machine":
+def _machine(name: str, base: str | None, packages: list[Path] | None = None) -> "Machine":
     """Read a file, or take a machine of the gallery by its name."""
     from framefree.gallery import MACHINES
     from framefree.machine.read import read
@@ -140,7 +143,7 @@ def _machine(name: str, base: str | None) -> "Machine":
             f"`{name}` is neither a file nor a machine of the gallery, which has: "
             + ", ".join(MACHINES)
         )
-    return read(name, base=base)
+    return read(name, base=base, packages=packages)
 
 
 def _table(title: str, figures: dict[str, Any]) -> Table:
