@@ -7,7 +7,7 @@ from certify_machines import TREE, arm, floating, four_bar, planar_two, rod
 from framefree.certify import Verdict
 from framefree.certify.bounds import Search, mass_bounds, search
 from framefree.certify.subject import Subject
-from framefree.gallery.arms import iiwa
+from framefree.gallery.machines.arms import iiwa
 from framefree.machine import Body, Free, Joint, Machine, Prismatic, Revolute
 
 

@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from framefree.gallery.arms import iiwa, revolute_chain
+from framefree.gallery.machines.arms import iiwa, revolute_chain
 from framefree.kernel import compile
 from framefree.kernel.c_source import c_source
 from framefree.kernel.target import host

@@ -14,7 +14,7 @@ jax = pytest.importorskip("jax")
 import jax.numpy as jnp  # noqa: E402
 from jax import export  # noqa: E402
 
-from framefree.gallery.arms import iiwa  # noqa: E402
+from framefree.gallery.machines.arms import iiwa  # noqa: E402
 from framefree.kernel import compile, jax_target  # noqa: E402
 from framefree.kernel.derivative import guards  # noqa: E402
 from framefree.kernel.jax_target import jax_function  # noqa: E402

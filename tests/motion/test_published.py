@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from random_machines import evaluate
 
-from framefree.gallery.arms import iiwa
+from framefree.gallery.machines.arms import iiwa
 from framefree.geometry import Moments, euler
 from framefree.machine import Body, Frame, Free, Joint, Machine, Revolute
 from framefree.motion.tree import Tree

@@ -11,7 +11,7 @@ import numpy as np
 from framefree.benchmarks.peers import pinocchio, to_pinocchio
 from framefree.benchmarks.timing import speedup
 from framefree.errors import FramefreeError
-from framefree.gallery.arms import ball_chain
+from framefree.gallery.machines.arms import ball_chain
 from framefree.kernel import compile
 from framefree.machine import Machine
 from framefree.machine.layouts import layout

@@ -7,7 +7,7 @@ import numpy as np
 
 from framefree.benchmarks.peers import pinocchio, to_pinocchio
 from framefree.benchmarks.timing import best_seconds, speedup
-from framefree.gallery.arms import iiwa, revolute_chain
+from framefree.gallery.machines.arms import iiwa, revolute_chain
 from framefree.kernel import compile
 from framefree.kernel.measure import operations, peak_flops
 from framefree.machine import Machine

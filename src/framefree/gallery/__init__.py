@@ -1,8 +1,8 @@
-"""Worked machines and scenarios, each one file."""
+"""Worked machines and scenarios that run by name; a scenario is one file."""
 
 from collections.abc import Callable
 
-from framefree.gallery.arms import iiwa, revolute_chain
+from framefree.gallery.machines.arms import iiwa, revolute_chain
 from framefree.machine import Machine
 
 MACHINES: dict[str, Callable[[], Machine]] = {

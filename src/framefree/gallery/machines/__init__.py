@@ -1,0 +1,1 @@
+"""Worked machines, one file a family."""

@@ -1,0 +1,7 @@
+"""All scenarios by name; apart from the machines, because they load simulation and reports."""
+
+from framefree.gallery.scenario import Scenario
+
+_CLASSES: tuple[type[Scenario], ...] = ()
+
+SCENARIOS: dict[str, type[Scenario]] = {found.name: found for found in _CLASSES}
