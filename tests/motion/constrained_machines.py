@@ -8,7 +8,7 @@ from random_machines import random_machine
 
 from framefree.geometry import Moments
 from framefree.machine import Body, Coupling, Frame, Joint, Loop, Machine, Prismatic, Revolute
-from framefree.motion.constrained_project import ClosureError
+from framefree.motion.constrained.project import ClosureError
 from framefree.motion.tree import Tree
 
 KINDS = ("weld", "ball", "hinge", "slider", "distance")

@@ -4,7 +4,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from framefree.motion.constrained_algebra import MassFactor, Orthogonal, RowSpace
+from framefree.motion.constrained.algebra import MassFactor, Orthogonal, RowSpace
 
 
 def spd(rng, n, branches=True):

@@ -30,9 +30,9 @@ from framefree.machine import (
     Spherical,
 )
 from framefree.motion.constrained import Constrained
-from framefree.motion.constrained_project import ClosureError
-from framefree.motion.constrained_rows import Acceleration, Holonomic, Nonholonomic, Stabilisation
-from framefree.motion.constrained_states import numbers
+from framefree.motion.constrained.project import ClosureError
+from framefree.motion.constrained.rows import Acceleration, Holonomic, Nonholonomic, Stabilisation
+from framefree.motion.constrained.states import numbers
 from framefree.motion.maximal import Maximal
 from framefree.motion.tree import Tree
 

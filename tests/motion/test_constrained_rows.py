@@ -11,14 +11,14 @@ from random_machines import random_machine
 from framefree.geometry import se3
 from framefree.machine import Loop, MachineError
 from framefree.motion.constrained import Constrained
-from framefree.motion.constrained_rows import (
+from framefree.motion.constrained.rows import (
     Acceleration,
     Closed,
     Holonomic,
     Nonholonomic,
     Stabilisation,
 )
-from framefree.motion.constrained_states import numbers
+from framefree.motion.constrained.states import numbers
 
 
 def moved(machine, x, v, a, t, h):

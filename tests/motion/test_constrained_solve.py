@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from framefree.motion.constrained_solve import METHODS, solve
+from framefree.motion.constrained.solve import METHODS, solve
 from framefree.motion.equations import EquationsError
 
 

@@ -19,12 +19,12 @@ from random_machines import random_machine, relative_error, without_forces
 
 from framefree.machine import Continuous, Coupling, Joint, Loop, MachineError, motors
 from framefree.motion.constrained import Constrained
-from framefree.motion.constrained_project import ClosureError
-from framefree.motion.constrained_rows import Closed, Holonomic
-from framefree.motion.constrained_states import numbers
+from framefree.motion.constrained.project import ClosureError
+from framefree.motion.constrained.rows import Closed, Holonomic
+from framefree.motion.constrained.states import numbers
 from framefree.motion.embedded import Embedded
-from framefree.motion.embedded_choice import SingularError
-from framefree.motion.embedded_maps import Embedding
+from framefree.motion.embedded.choice import SingularError
+from framefree.motion.embedded.maps import Embedding
 from framefree.motion.equations import EquationsError
 from framefree.motion.maximal import Maximal
 from framefree.motion.redundant import Redundant

@@ -9,7 +9,7 @@ from random_machines import evaluate, random_machine, random_moments, random_sta
 
 from framefree.machine import Body, Custom, Free, Joint, Machine
 from framefree.motion.equations import Equations
-from framefree.motion.linearise import TreeSlopes, quantities
+from framefree.motion.linearise.linearise import TreeSlopes, quantities
 from framefree.motion.redundant import Redundant
 from framefree.motion.tree import Tree
 

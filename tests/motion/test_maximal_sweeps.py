@@ -25,8 +25,8 @@ from framefree.machine import (
     Spherical,
     Spring,
 )
-from framefree.motion.maximal import LOOPED, Maximal
-from framefree.motion.maximal_sweeps import LoopedMaximal
+from framefree.motion.maximal.maximal import LOOPED, Maximal
+from framefree.motion.maximal.sweeps import LoopedMaximal
 
 MACHINES = [(random_machine, seed) for seed in (5, 7, 15)] + [(geared_machine, 3)]
 

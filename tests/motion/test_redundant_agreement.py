@@ -10,7 +10,7 @@ from random_machines import evaluate, random_machine, random_state, relative_err
 from framefree.machine import Body, Joint, Loop, Machine, MachineError, Revolute
 from framefree.motion.equations import EquationsError
 from framefree.motion.redundant import Redundant
-from framefree.motion.redundant_routes import ROUTES, gauss_constraint
+from framefree.motion.redundant.routes import ROUTES, gauss_constraint
 from framefree.motion.tree import Tree
 
 

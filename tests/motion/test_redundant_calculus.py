@@ -9,7 +9,7 @@ from random_machines import evaluate, random_machine, random_state, relative_err
 
 from framefree.machine import StateError
 from framefree.motion.redundant import Redundant
-from framefree.motion.redundant_coordinates import Coordinates
+from framefree.motion.redundant.coordinates import Coordinates
 
 
 def machine_of(seed, **options):

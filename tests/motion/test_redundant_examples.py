@@ -23,8 +23,8 @@ from framefree.machine import (
     Spring,
 )
 from framefree.motion.redundant import Redundant
-from framefree.motion.redundant_coordinates import Coordinates
-from framefree.motion.redundant_system import BodySystem, RelativePose
+from framefree.motion.redundant.coordinates import Coordinates
+from framefree.motion.redundant.system import BodySystem, RelativePose
 from framefree.motion.tree import Tree
 
 LEVI_CIVITA = np.array(

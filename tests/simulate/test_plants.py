@@ -194,7 +194,7 @@ def test_a_first_state_off_the_constraints_is_refused():
 
 def test_equations_given_as_an_object():
     """Further constraints: a ball that may not turn about the vertical."""
-    from framefree.motion.constrained_rows import Nonholonomic
+    from framefree.motion.constrained.rows import Nonholonomic
 
     machine = pendulum(1, kinds=[Spherical()], driven=False)
     equations = Constrained(machine, [Nonholonomic("straight", lambda x, v, t: v[2])])

@@ -5,7 +5,7 @@ import numpy as np
 
 from framefree.machine import Machine
 from framefree.motion.forces import Bodies
-from framefree.motion.treestate import TreeModel
+from framefree.motion.tree.state import TreeModel
 
 STEPS = 40
 RANK = 1e-9

@@ -15,7 +15,7 @@ from framefree.certify.subject import UNDEFINED, States, Subject, evaluate, rela
 from framefree.geometry import se3
 from framefree.machine import Machine
 from framefree.motion import Equations, forces
-from framefree.motion.treestate import TreeModel
+from framefree.motion.tree.state import TreeModel
 
 ROUNDING = 1e-10
 """Bar of identities that only rounding breaks."""

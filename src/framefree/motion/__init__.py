@@ -1,14 +1,14 @@
-"""Equations of motion: one file a formulation, one file a derived quantity."""
+"""Equations of motion: one folder a formulation, and what they share."""
 
-from framefree.motion.constrained_project import ClosureError
-from framefree.motion.constrained_rows import (
+from framefree.motion.constrained.project import ClosureError
+from framefree.motion.constrained.rows import (
     Acceleration,
     Closed,
     Holonomic,
     Nonholonomic,
     Stabilisation,
 )
-from framefree.motion.embedded_maps import Embedding
+from framefree.motion.embedded.maps import Embedding
 from framefree.motion.equations import Equations, EquationsError
 from framefree.motion.formulate import equations
 

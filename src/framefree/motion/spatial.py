@@ -1,8 +1,8 @@
 """Spatial algebra in 3x3 blocks, arranged so that traced graphs stay small.
 
-The recursions of `framefree.motion.recursion` are written with these types. Each works on CasADi
-SX and DM. A zero or one of the particular machine vanishes from the graph by itself, and of a
-symmetric matrix only one half is ever computed.
+The recursions of `framefree.motion.tree.recursion` are written with these types. Each works on
+CasADi SX and DM. A zero or one of the particular machine vanishes from the graph by itself, and of
+a symmetric matrix only one half is ever computed.
 """
 
 from collections.abc import Iterable

@@ -16,7 +16,7 @@ from framefree.control.law import Law
 from framefree.control.references.base import Reference
 from framefree.machine import Loop, Machine, MachineError
 from framefree.motion.constrained import Constrained
-from framefree.motion.constrained_states import numbers
+from framefree.motion.constrained.states import numbers
 from framefree.motion.tree import Tree
 from framefree.simulate.errors import SimulationError
 

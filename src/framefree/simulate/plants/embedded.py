@@ -7,9 +7,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from framefree.motion.constrained_wrenches import joint_wrenches, loads
+from framefree.motion.constrained.wrenches import joint_wrenches, loads
 from framefree.motion.embedded import Embedded
-from framefree.motion.embedded_maps import Expression, Map
+from framefree.motion.embedded.maps import Expression, Map
 from framefree.simulate.groups import Group, JointGroup
 from framefree.simulate.load import Load
 from framefree.simulate.plants.base import (

@@ -8,10 +8,10 @@ import casadi as ca
 import numpy as np
 
 from framefree.motion.constrained import Constrained
-from framefree.motion.constrained_carrier import OnTree as CarriedByTree
-from framefree.motion.constrained_motion import Motion
-from framefree.motion.constrained_rows import Closed
-from framefree.motion.constrained_wrenches import joint_wrenches, loads
+from framefree.motion.constrained.carrier import OnTree as CarriedByTree
+from framefree.motion.constrained.motion import Motion
+from framefree.motion.constrained.rows import Closed
+from framefree.motion.constrained.wrenches import joint_wrenches, loads
 from framefree.motion.equations import Equations, Output
 from framefree.simulate.errors import SimulationError
 from framefree.simulate.groups import JointGroup

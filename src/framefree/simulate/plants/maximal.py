@@ -7,10 +7,10 @@ import casadi as ca
 import numpy as np
 
 from framefree.motion.constrained import Constrained
-from framefree.motion.constrained_states import numbers
+from framefree.motion.constrained.states import numbers
 from framefree.motion.equations import Output
 from framefree.motion.maximal import Maximal
-from framefree.motion.maximal_state import MaximalState
+from framefree.motion.maximal.state import MaximalState
 from framefree.simulate.errors import SimulationError
 from framefree.simulate.groups import BodyGroup
 from framefree.simulate.load import Load

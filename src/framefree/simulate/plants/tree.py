@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from framefree.motion.constrained_wrenches import joint_wrenches
+from framefree.motion.constrained.wrenches import joint_wrenches
 from framefree.motion.tree import Tree
 from framefree.simulate.groups import JointGroup
 from framefree.simulate.load import Load

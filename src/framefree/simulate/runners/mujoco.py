@@ -23,7 +23,7 @@ from framefree.machine.formats.writing import WriteError
 from framefree.machine.joints import Continuous
 from framefree.machine.values import is_symbolic
 from framefree.motion import forces
-from framefree.motion.treestate import TreeModel
+from framefree.motion.tree.state import TreeModel
 from framefree.simulate.actuation import actuate
 from framefree.simulate.disturbances import Moment
 from framefree.simulate.errors import SimulationError

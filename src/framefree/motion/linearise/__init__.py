@@ -1,0 +1,1 @@
+"""Derivatives of forward and inverse dynamics, and linearisation about a trajectory."""

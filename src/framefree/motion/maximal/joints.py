@@ -1,0 +1,234 @@
+"""What the maximal formulation needs of a joint: coordinates from a pose, directions it blocks.
+
+In the axes of the joint's link, with S (6 x nv) the joint's subspace:
+
+    W = S (S^T S)^-1      dual directions: W^T S = I, and W tau is a wrench that a motor tau exerts
+    N (6 x (6 - nv))      blocked directions: orthonormal, N^T S = 0, hence N^T W = 0
+
+so that any twist is ``S (W^T xi) + N (N^T xi)`` and any wrench ``W (S^T w) + N (N^T w)``.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import casadi as ca
+import numpy as np
+
+from framefree.geometry import quaternion, se3
+from framefree.machine.joints import (
+    Continuous,
+    Cylindrical,
+    Fixed,
+    Free,
+    Helical,
+    JointKind,
+    Locked,
+    Planar,
+    Prismatic,
+    Revolute,
+    Spherical,
+    Universal,
+)
+from framefree.machine.values import constant_pose
+from framefree.motion.spatial import Matrix, Step, Twist, solve_symmetric
+from framefree.motion.tree.links import Link
+
+
+class Directions(NamedTuple):
+    """Free (S), dual (W) and blocked (N) directions of a joint in the axes of its link."""
+
+    S: Matrix
+    W: Matrix
+    N: Matrix
+
+
+def directions(link: Link, x: Matrix) -> Directions:
+    """Return S, W and N of a link at joint coordinates x of the machine."""
+    S = link.subspace(x)
+    if S.is_constant():
+        numbers = np.asarray(ca.DM(S).full())
+        return Directions(S, _constant(np.linalg.pinv(numbers).T), _constant(_complement(numbers)))
+    W = solve_symmetric(S.T @ S, S.T).T
+    return Directions(S, W, _moving_complement(S))
+
+
+def dual_rate(link: Link, x: Matrix, v: Matrix) -> Matrix:
+    """Return ``dW/dt`` (6 x nv) in link axes at joint coordinates x and rates v of the machine."""
+    q = ca.SX.sym("q", link.kind.nx)
+    padded = ca.vertcat(ca.SX(link.x.start, 1), q, ca.SX(x.shape[0] - link.x.stop, 1))
+    W = ca.densify(ca.SX(directions(link, padded).W))
+    rate = ca.jtimes(ca.vec(W), q, ca.mtimes(link.kind.rate(q), v[link.v]))
+    return ca.reshape(ca.substitute(rate, q, x[link.x]), *W.shape)
+
+
+def joint_pose(link: Link, parent: Matrix | None, own: Matrix) -> Matrix:
+    """Pose (4x4) that a joint has, in link axes, from its links' poses; parent None: the world."""
+    on_parent = own if parent is None else se3.compose(se3.inverse(parent), own)
+    return se3.compose(se3.inverse(link.start), on_parent)
+
+
+def joint_step(link: Link, G: Matrix, x: Matrix) -> Step:
+    """Pose of a link on its parent's: turned as the bodies are, placed as the joint allows.
+
+    G is the joint's pose as the bodies have it, x the machine's joint coordinates.
+    """
+    R0, r0, R = se3.rotation(link.start), se3.position(link.start), se3.rotation(G)
+    if isinstance(link.kind, Prismatic):
+        return Step(R0, r0 + R0[:, 2] * x[link.x])
+    if link.turned_to_z:
+        return Step(R0, r0, (R[0, 0], R[1, 0]))
+    known = link.kind.pose(x[link.x])
+    if not has_coordinates(link.kind) or not link.kind.nx:
+        R = se3.rotation(known)
+    return Step(R0 @ R, r0 + R0 @ se3.position(known))
+
+
+def joint_bias(link: Link, carried: Twist, relative: Twist, x: Matrix, v: Matrix) -> Matrix:
+    """Bias b (6): a_i = X_i a_p + b + S y in link axes, with X_i a_p the acceleration carried here.
+
+    Its part along N is gamma of the joint's rows: N^T dS v stands for -(dN/dt)^T xi, which is the
+    same where the joint holds.
+    """
+    bias = carried.cross(relative).vector
+    return bias if link.constant_subspace else bias + link.subspace_bias(x, v).vector
+
+
+def _constant(values: np.ndarray) -> Matrix:
+    return ca.sparsify(ca.SX(constant_pose(values)))
+
+
+def _complement(S: np.ndarray) -> np.ndarray:
+    """Orthonormal basis of what is orthogonal to S; unit vectors where S has empty rows."""
+    empty = ~np.any(S, axis=1)
+    columns = list(np.eye(6)[empty])
+    if not empty.all():
+        U, sizes, _ = np.linalg.svd(S[~empty])
+        for column in U[:, len(sizes) :].T:
+            full = np.zeros(6)
+            full[~empty] = column
+            columns.append(full)
+    return np.reshape(columns, (-1, 6)).T
+
+
+def _moving_complement(S: Matrix) -> Matrix:
+    """Return the same for a symbolic S of full rank, by Householder reflections.
+
+    The basis may jump where a reflection changes sign; the space that it spans does not.
+    """
+    S = ca.sparsify(S)
+    used = sorted(set(S.sparsity().row()))
+    rows, nv = len(used), S.shape[1]
+    R, Q = ca.densify(S[used, :]), ca.SX(ca.DM.eye(rows))
+    for c in range(nv):
+        u = R[c:, c]
+        size = ca.sqrt(ca.sumsqr(u))
+        u[0] += ca.if_else(u[0] < 0, -size, size)
+        scale = 2 / ca.sumsqr(u)
+        R[c:, :] -= scale * u @ (u.T @ R[c:, :])
+        Q[:, c:] -= scale * (Q[:, c:] @ u) @ u.T
+    N = ca.SX(6, 6 - nv)
+    for k, row in enumerate(r for r in range(6) if r not in used):
+        N[row, k] = 1
+    N[used, 6 - rows :] = Q[:, nv:]
+    return N
+
+
+# ------------------------------------------------------------------ coordinates from a pose
+
+
+def coordinates(kind: JointKind, R: Matrix, r: Matrix) -> Matrix | None:
+    """Return x (nx) of the joint whose pose has rotation R and position r; None if not known.
+
+    Angles lie within (-pi, pi], but for a screw, whose travel tells the turns. For joints with one
+    axis alone R and r are in link axes, where that axis is z (see `links`).
+    """
+    law = _COORDINATES.get(type(kind))
+    return None if law is None else law(kind, R, r)
+
+
+def has_coordinates(kind: JointKind) -> bool:
+    """Tell whether a pose determines the coordinates of this kind by a formula known here."""
+    return type(kind) in _COORDINATES
+
+
+def _none(kind: Any, R: Matrix, r: Matrix) -> Matrix:
+    return ca.SX(0, 1)
+
+
+def _revolute(kind: Any, R: Matrix, r: Matrix) -> Matrix:
+    return ca.atan2(R[1, 0], R[0, 0])
+
+
+def _continuous(kind: Any, R: Matrix, r: Matrix) -> Matrix:
+    return ca.vertcat(R[0, 0], R[1, 0])
+
+
+def _prismatic(kind: Any, R: Matrix, r: Matrix) -> Matrix:
+    return r[2]
+
+
+def _helical(kind: Any, R: Matrix, r: Matrix) -> Matrix:
+    angle = _angle(kind.axis, R)
+    if not isinstance(kind.pitch, ca.SX) and kind.pitch == 0:
+        return angle
+    travelled = ca.dot(constant_pose(kind.axis), r) / kind.pitch
+    return angle + 2 * np.pi * ca.floor((travelled - angle) / (2 * np.pi) + 0.5)
+
+
+def _cylindrical(kind: Any, R: Matrix, r: Matrix) -> Matrix:
+    return ca.vertcat(ca.dot(constant_pose(kind.axis), r), _angle(kind.axis, R))
+
+
+def _universal(kind: Any, R: Matrix, r: Matrix) -> Matrix:
+    first, second = constant_pose(kind.axis1), constant_pose(kind.axis2)
+    # R axis2 is axis2 turned by x[0] about axis1; R^T axis1 is axis1 turned by -x[1] about axis2.
+    return ca.vertcat(
+        _turn(kind.axis1, kind.axis2, R @ second), -_turn(kind.axis2, kind.axis1, R.T @ first)
+    )
+
+
+def _planar(kind: Any, R: Matrix, r: Matrix) -> Matrix:
+    cosine, sine = _cos_sin(kind.normal, R)
+    return ca.vertcat(constant_pose(kind.basis[:, :2]).T @ r, cosine, sine)
+
+
+def _spherical(kind: Any, R: Matrix, r: Matrix) -> Matrix:
+    return quaternion.from_rotation(R)
+
+
+def _free(kind: Any, R: Matrix, r: Matrix) -> Matrix:
+    return ca.vertcat(r, quaternion.from_rotation(R))
+
+
+def _cos_sin(axis: np.ndarray, R: Matrix) -> tuple[Matrix, Matrix]:
+    """Cosine and sine of the angle of a rotation about a known axis."""
+    twice = ca.vertcat(R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1])
+    return (ca.trace(R) - 1) / 2, ca.dot(constant_pose(axis), twice) / 2
+
+
+def _angle(axis: np.ndarray, R: Matrix) -> Matrix:
+    cosine, sine = _cos_sin(axis, R)
+    return ca.atan2(sine, cosine)
+
+
+def _turn(axis: np.ndarray, start: np.ndarray, end: Matrix) -> Matrix:
+    """Angle about `axis` that turns the direction `start` into `end`."""
+    across = start - axis * (axis @ start)
+    return ca.atan2(
+        ca.dot(constant_pose(np.cross(axis, across)), end), ca.dot(constant_pose(across), end)
+    )
+
+
+_COORDINATES: dict[type, Callable[[Any, Matrix, Matrix], Matrix]] = {
+    Fixed: _none,
+    Locked: _none,
+    Revolute: _revolute,
+    Continuous: _continuous,
+    Prismatic: _prismatic,
+    Helical: _helical,
+    Cylindrical: _cylindrical,
+    Universal: _universal,
+    Planar: _planar,
+    Spherical: _spherical,
+    Free: _free,
+}

@@ -1,0 +1,170 @@
+"""Coriolis matrices C of a tree: C v = c, by recursion and, by name, in closed form.
+
+Of the many C with C v = c, two here make dM/dt - 2C skew-symmetric (formulations, section 2):
+
+    skew       sum_b J^T (M dJ + Gam(xi) J),  Gam(xi) = 1/2 (-W(M xi) - ad_xi^T M + M ad_xi)
+    kirchhoff  sum_b J^T (M dJ - W(M xi) J),  W(p, l) = [0, wed(p); wed(p), wed(l)]
+
+For rigid bodies Gam holds the Levi-Civita connection coefficients of the body. Valid factorisations
+of c that are not skew, kept to show the difference:
+
+    adjoint      sum_b J^T (M dJ - ad_xi^T M J)
+    quasi        C_ij = (d_k M_ij + gam^l_ij M_lk - 1/2 d_i M_jk) v^k      [Konz2024, sec. 2.3]
+
+and where all coordinates are plain numbers with dx/dt = v, `christoffel`, which is skew as well.
+A C must pass two tests, dM/dt = C + C^T and C v = c; wrong matrices pass the first alone.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import casadi as ca
+
+from framefree.geometry import se3
+from framefree.motion.spatial import Inertia, Matrix, Step, Twist, Wrench, wed
+from framefree.motion.tree.kinematics import Jacobian
+from framefree.motion.tree.links import Link
+from framefree.motion.tree.recursion import Motion, over_parents
+
+
+class Factor(NamedTuple):
+    """The matrix ``Gam(xi) - M ad_xi = [0, -wed(p); 0, Q]`` of a rigid body, or of several.
+
+    p is the linear momentum; the left half is zero because M is that of a rigid body.
+    """
+
+    p: Matrix
+    Q: Matrix
+
+    @classmethod
+    def of(cls, inertia: Inertia, twist: Twist) -> "Factor":
+        """Factor of a rigid body, inertia ``[m I, -m wed(s); m wed(s), S]``."""
+        S, second = inertia.C, ca.trace(inertia.C) / 2 * ca.DM.eye(3) - inertia.C
+        p = inertia.times(twist).force
+        Q = wed(second @ twist.angular) + inertia.B @ wed(twist.linear) - S @ wed(twist.angular)
+        return cls(p, Q)
+
+    def out(self, step: Step) -> "Factor":
+        """Return the same seen from the parent link."""
+        p = step.out(self.p)
+        return Factor(p, step.conjugate(self.Q) - wed(step.r) @ wed(p))
+
+    def plus(self, other: "Factor") -> "Factor":
+        """Return the factor of two bodies that move as one."""
+        return Factor(self.p + other.p, self.Q + other.Q)
+
+    def times(self, twist: Twist) -> Wrench:
+        """Return the matrix times k twists."""
+        return Wrench(-wed(self.p) @ twist.angular, self.Q @ twist.angular)
+
+    def transposed_times(self, twist: Twist) -> Wrench:
+        """Return the transposed matrix times k twists."""
+        moment = wed(self.p) @ twist.linear + self.Q.T @ twist.angular
+        return Wrench(ca.SX(*moment.shape), moment)
+
+
+def recursive(
+    links: Sequence[Link], state: Motion, inertias: Sequence[Inertia], rates: Sequence[Matrix]
+) -> Matrix:
+    """Return the `skew` matrix of rigid bodies in O(n depth) operations.
+
+    With composite inertia M_i and factor B_i of all that link i carries, and dS_i the rate of the
+    joint's subspace seen from the world, in link axes (`rates`), for j on the way from i inwards:
+
+        C_ji = S_j^T (M_i dS_i + B_i S_i),    C_ij = dS_j^T M_i S_i + S_j^T B_i^T S_i
+    """
+    steps, subspaces = state.steps, state.subspaces
+    factors = [
+        Factor.of(inertia, twist) for inertia, twist in zip(inertias, state.twists, strict=True)
+    ]
+    composite = over_parents(
+        links, inertias, lambda i, inertia: steps[i].inertia_out(inertia), Inertia.plus
+    )
+    factor = over_parents(links, factors, lambda i, value: value.out(steps[i]), Factor.plus)
+    nv = sum(S.shape[1] for S in subspaces)
+    C = ca.SX(nv, nv)
+    for i, link in enumerate(links):
+        if not subspaces[i].shape[1]:
+            continue
+        S, dS = Twist.of(subspaces[i]), Twist.of(rates[i])
+        column = composite[i].times(dS).plus(factor[i].times(S))
+        inertial, turned = composite[i].times(S), factor[i].transposed_times(S)
+        C[link.v, link.v] = subspaces[i].T @ ca.vertcat(*column)
+        j = i
+        while links[j].parent >= 0:
+            column, inertial, turned = (steps[j].wrench_out(w) for w in (column, inertial, turned))
+            j = links[j].parent
+            C[links[j].v, link.v] = subspaces[j].T @ ca.vertcat(*column)
+            row = rates[j].T @ ca.vertcat(*inertial) + subspaces[j].T @ ca.vertcat(*turned)
+            C[link.v, links[j].v] = row.T
+    return C
+
+
+def subspace_rates(links: Sequence[Link], state: Motion, x: Matrix, v: Matrix) -> list[Matrix]:
+    """Return ``ad_xi S + dS/dt`` of every joint: the subspace's rate seen from the world."""
+    rates = []
+    for link, S, twist in zip(links, state.subspaces, state.twists, strict=True):
+        rate = se3.little_adjoint(ca.vertcat(*twist)) @ S
+        rates.append(rate if link.constant_subspace else rate + link.subspace_rate(x, v))
+    return rates
+
+
+def kirchhoff_matrix(momentum: Matrix) -> Matrix:
+    """Return ``W(p, l) = [0, wed(p); wed(p), wed(l)]``: W(h) xi = ad_xi^T h."""
+    p, l = wed(momentum[:3]), wed(momentum[3:])
+    return ca.blockcat([[ca.SX(3, 3), p], [p, l]])
+
+
+def _skew(M: Matrix, xi: Matrix) -> Matrix:
+    ad = se3.little_adjoint(xi)
+    return (M @ ad - ad.T @ M - kirchhoff_matrix(M @ xi)) / 2
+
+
+def _kirchhoff(M: Matrix, xi: Matrix) -> Matrix:
+    return -kirchhoff_matrix(M @ xi)
+
+
+def _adjoint(M: Matrix, xi: Matrix) -> Matrix:
+    return -se3.little_adjoint(xi).T @ M
+
+
+BODY_FACTORS: dict[str, Callable[[Matrix, Matrix], Matrix]] = {
+    "skew": _skew,
+    "kirchhoff": _kirchhoff,
+    "adjoint": _adjoint,
+}
+"""Name to the 6x6 matrix Gam(M, xi) with ``Gam xi = -ad_xi^T M xi`` of one body."""
+
+
+def by_bodies(
+    name: str, inertias: Sequence[Inertia], state: Motion, jacobians: Sequence[Jacobian]
+) -> Matrix:
+    """Return ``sum_b J^T (M dJ + Gam J)`` with one of `BODY_FACTORS`."""
+    total = 0
+    for inertia, twist, J in zip(inertias, state.twists, jacobians, strict=True):
+        M = inertia.matrix
+        factor = BODY_FACTORS[name](M, ca.vertcat(*twist))
+        total += J.value.T @ (M @ J.rate + factor @ J.value)
+    return total
+
+
+def quasi(mass: Matrix, x: Matrix, v: Matrix, rate: Matrix) -> Matrix:
+    """Return ``C_ij = (d_k M_ij + gam^l_ij M_lk - 1/2 d_i M_jk) v^k`` for dx/dt = rate(x) v."""
+    nv = v.shape[0]
+    momentum = mass @ v
+    M_dot = ca.reshape(ca.jtimes(ca.vec(mass), x, rate @ v), nv, nv)
+    gradient = ca.jacobian(momentum, x) @ rate  # row j, column i: d_i M_jk v^k
+    # gam^l_ij p_l = (d_i A_j - d_j A_i) . Y^T p with Y the left inverse of A.
+    pulled = rate @ ca.solve(rate.T @ rate, momentum)
+    held = ca.SX.sym("held", x.shape[0])
+    turning = ca.jacobian(rate.T @ held, x) @ rate  # row j, column i: held . d_i A_j
+    bracket = ca.substitute(turning.T - turning, held, pulled)
+    return M_dot + bracket - gradient.T / 2
+
+
+def christoffel(mass: Matrix, x: Matrix, v: Matrix) -> Matrix:
+    """Return ``C_ij = 1/2 (d_k M_ij + d_j M_ik - d_i M_jk) v^k`` for dx/dt = v."""
+    nv = v.shape[0]
+    M_dot = ca.reshape(ca.jtimes(ca.vec(mass), x, v), nv, nv)
+    gradient = ca.jacobian(mass @ v, x)
+    return (M_dot + gradient - gradient.T) / 2

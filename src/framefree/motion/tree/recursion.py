@@ -1,0 +1,249 @@
+"""The three recursions over the tree of links: articulated body, Newton-Euler, composite inertia.
+
+    articulated_body   acceleration from force        [Featherstone2008, ch. 7]
+    newton_euler       force from acceleration        [Featherstone2008, ch. 5]
+    composite_inertia  mass matrix                    [Featherstone2008, ch. 6]
+
+All work in link frames, on casadi SX or DM, in O(n) operations (the mass matrix: O(n depth)).
+Gravity enters as an upward acceleration of the world. A *load* is what acts on a link besides its
+joints and gravity, in the link's frame, gyroscopic wrenches included: external - gyroscopic.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
+
+import casadi as ca
+
+from framefree.motion.spatial import (
+    Inertia,
+    Matrix,
+    Step,
+    Twist,
+    Wrench,
+    solve_symmetric,
+    symmetric,
+)
+from framefree.motion.tree.links import Link
+
+
+class Motion(NamedTuple):
+    """Kinematics of all links: steps from the parent, joint subspaces, twists, bias accelerations.
+
+    ``bias[i] = ad(twist_i) S v + (dS/dt) v`` is the part of link i's acceleration, beside that of
+    its parent, which does not depend on the joint accelerations.
+    """
+
+    steps: list[Step]
+    subspaces: list[Matrix]
+    twists: list[Twist]
+    biases: list[Twist]
+
+
+T = TypeVar("T")
+
+
+def over_children(links: Sequence[Link], visit: Callable[[int, T | None], T]) -> list[T]:
+    """Visit links from the base outwards; `visit` gets the index and the parent's result."""
+    results: list[T] = []
+    for i, link in enumerate(links):
+        results.append(visit(i, results[link.parent] if link.parent >= 0 else None))
+    return results
+
+
+def over_parents(
+    links: Sequence[Link], start: Sequence[T], visit: Callable[[int, T], T | None], add: Callable
+) -> list[T]:
+    """Visit links from the tips inwards; what `visit` gives is added to the parent's value."""
+    values = list(start)
+    for i in reversed(range(len(links))):
+        given = visit(i, values[i])
+        parent = links[i].parent
+        if parent >= 0 and given is not None:
+            values[parent] = add(values[parent], given)
+    return values
+
+
+def motion(links: Sequence[Link], x: Matrix, v: Matrix) -> Motion:
+    """Return twists of all links and what the recursions need beside them."""
+    steps = [link.step(x) for link in links]
+    subspaces = [link.subspace(x) for link in links]
+    biases: list[Twist] = []
+
+    def visit(i: int, parent: Twist | None) -> Twist:
+        link = links[i]
+        joint = Twist.of(subspaces[i] @ v[link.v, :])
+        carried = steps[i].twist_into(parent) if parent is not None else Twist.zero()
+        bias = carried.cross(joint)
+        biases.append(bias if link.constant_subspace else bias.plus(link.subspace_bias(x, v)))
+        return carried.plus(joint)
+
+    return Motion(steps, subspaces, over_children(links, visit), biases)
+
+
+def gyroscopic(links: Sequence[Link], twists: Sequence[Twist]) -> list[Wrench]:
+    """Return ``-ad_xi^T M xi`` of every link: the rate of its momentum at constant twist."""
+    return [
+        twist.cross_wrench(link.inertia.times(twist))
+        for link, twist in zip(links, twists, strict=True)
+    ]
+
+
+def articulated_body(
+    links: Sequence[Link],
+    state: Motion,
+    force: Matrix,
+    loads: Sequence[Wrench],
+    inertias: Sequence[Inertia],
+    gravity: Matrix,
+) -> Matrix:
+    """Return the joint accelerations (nv) under joint forces and loads.
+
+    `inertias` are those of the links, added mass included.
+    """
+    solved: dict[int, tuple[Matrix, Matrix]] = {}
+
+    def inward(i: int, value: tuple[Inertia, Wrench]) -> tuple[Inertia, Wrench] | None:
+        link, (inertia, resistance) = links[i], value
+        S, tau = state.subspaces[i], force[link.v, :]
+        U = inertia.matrix @ S
+        D = symmetric(S.T @ U) + link.armature
+        free = tau - S.T @ ca.vertcat(*resistance)
+        K = _gain(link, D, U)
+        solved[i] = (K, solve_symmetric(D, free))
+        if link.parent < 0:
+            return None
+        projected = _blocked(link, inertia.matrix - U @ K)
+        passed = ca.vertcat(*resistance) + projected @ ca.vertcat(*state.biases[i]) + K.T @ free
+        if link.free_rows:
+            passed[link.free_rows] = tau
+        step = state.steps[i]
+        return step.inertia_out(Inertia.of(projected)), step.wrench_out(Wrench.of(passed))
+
+    over_parents(
+        links,
+        [
+            (inertia, Wrench.zero().minus(load))
+            for inertia, load in zip(inertias, loads, strict=True)
+        ],
+        inward,
+        lambda a, b: (a[0].plus(b[0]), a[1].plus(b[1])),
+    )
+    accelerations: list[Matrix] = []
+
+    def outward(i: int, parent: Twist | None) -> Twist:
+        K, offset = solved[i]
+        rows = links[i].free_rows
+        twist = state.steps[i].twist_into(_world(gravity) if parent is None else parent)
+        carried = ca.densify(ca.vertcat(*twist.plus(state.biases[i])))
+        if not rows:
+            acceleration = offset - K @ carried
+            total = carried + state.subspaces[i] @ acceleration
+        else:
+            # Along a unit direction of S the link's acceleration does not depend on the parent's.
+            others = _others(rows)
+            along = offset - K[:, others] @ carried[others]
+            acceleration = along - carried[rows]
+            total = ca.SX(carried)
+            total[rows] = along
+        accelerations.append(acceleration)
+        return Twist.of(total)
+
+    over_children(links, outward)
+    return _stack(accelerations)
+
+
+def _gain(link: Link, D: Matrix, U: Matrix) -> Matrix:
+    """Return ``D^-1 U^T`` (nv x 6), with the identity exact in directions that S frees."""
+    if not link.free_rows:
+        return solve_symmetric(D, U.T)
+    others = _others(link.free_rows)
+    K = ca.SX(U.shape[1], 6)
+    K[:, others] = solve_symmetric(D, U[others, :].T)
+    K[:, link.free_rows] = ca.DM.eye(U.shape[1])
+    return K
+
+
+def _blocked(link: Link, projected: Matrix) -> Matrix:
+    """Set to exactly zero what the projection leaves as rounding error in the freed directions.
+
+    Long chains of ball joints lose all digits without this.
+    """
+    if link.free_rows:
+        others = _others(link.free_rows)
+        kept = ca.SX(6, 6)
+        kept[others, others] = projected[others, others]
+        projected = kept
+    return symmetric(projected)
+
+
+def _others(rows: Sequence[int]) -> list[int]:
+    return [k for k in range(6) if k not in rows]
+
+
+def newton_euler(
+    links: Sequence[Link],
+    state: Motion,
+    acceleration: Matrix,
+    loads: Sequence[Wrench],
+    inertias: Sequence[Inertia],
+    gravity: Matrix,
+) -> tuple[Matrix, list[Wrench]]:
+    """Return joint forces (nv) and the wrench that each joint passes from parent to child.
+
+    Loads as in `articulated_body`. The wrenches are in link frames.
+    """
+
+    def outward(i: int, parent: Twist | None) -> Twist:
+        carried = state.steps[i].twist_into(_world(gravity) if parent is None else parent)
+        joint = Twist.of(state.subspaces[i] @ acceleration[links[i].v, :])
+        return carried.plus(state.biases[i]).plus(joint)
+
+    needed = [
+        inertia.times(a).minus(load)
+        for inertia, a, load in zip(inertias, over_children(links, outward), loads, strict=True)
+    ]
+    wrenches = over_parents(
+        links, needed, lambda i, wrench: state.steps[i].wrench_out(wrench), Wrench.plus
+    )
+    forces = [
+        state.subspaces[i].T @ ca.vertcat(*wrench) + links[i].armature @ acceleration[links[i].v, :]
+        for i, wrench in enumerate(wrenches)
+    ]
+    return _stack(forces), wrenches
+
+
+def composite_inertia(
+    links: Sequence[Link],
+    steps: Sequence[Step],
+    subspaces: Sequence[Matrix],
+    inertias: Sequence[Inertia],
+) -> Matrix:
+    """Return the mass matrix (nv x nv); blocks between joints on different branches stay zero."""
+    composite = over_parents(
+        links, inertias, lambda i, inertia: steps[i].inertia_out(inertia), Inertia.plus
+    )
+    nv = sum(S.shape[1] for S in subspaces)
+    mass = ca.SX(nv, nv)
+    for i, link in enumerate(links):
+        if not subspaces[i].shape[1]:
+            continue
+        wrench = composite[i].times(Twist.of(subspaces[i]))
+        diagonal = subspaces[i].T @ ca.vertcat(*wrench) + link.armature
+        mass[link.v, link.v] = symmetric(diagonal)
+        j = i
+        while links[j].parent >= 0:
+            wrench = steps[j].wrench_out(wrench)
+            j = links[j].parent
+            block = subspaces[j].T @ ca.vertcat(*wrench)
+            mass[links[j].v, link.v] = block
+            mass[link.v, links[j].v] = block.T
+    return mass
+
+
+def _world(gravity: Matrix) -> Twist:
+    """Acceleration of the world that stands for gravity."""
+    return Twist(-gravity, ca.SX(3, 1))
+
+
+def _stack(parts: Sequence[Matrix]) -> Matrix:
+    return ca.densify(ca.vertcat(*parts)) if parts else ca.SX(0, 1)
