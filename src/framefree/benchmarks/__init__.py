@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 
-from framefree.benchmarks import dynamics, kernel
+from framefree.benchmarks import dynamics, kernel, rollout
 
 BENCHMARKS: dict[str, Callable[[], dict[str, object]]] = {
     "kernel": kernel.run,
     "dynamics": dynamics.run,
+    "rollout": rollout.run,
 }
 """Benchmark name to the function that measures it and gives its figures."""
