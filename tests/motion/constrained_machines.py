@@ -109,9 +109,19 @@ def closed_state(rng, equations, x, spread=0.2):
             found = equations.project(near, rng.normal(size=equations.machine.nv))
         except ClosureError:
             continue
-        return found.x, found.v
+        return one_turn(equations.machine, found.x), found.v
     found = equations.project(x, rng.normal(size=equations.machine.nv))
-    return found.x, found.v
+    return one_turn(equations.machine, found.x), found.v
+
+
+def one_turn(machine, x):
+    """Angles within (-pi, pi]: poses of bodies, which maximal has, do not tell full turns."""
+    x = x.copy()
+    for joint in machine.joints:
+        if isinstance(joint.kind, Revolute):
+            angle = x[machine.x_slice[joint.name]]
+            x[machine.x_slice[joint.name]] = np.arctan2(np.sin(angle), np.cos(angle))
+    return x
 
 
 def crane(closed):

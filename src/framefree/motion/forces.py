@@ -180,3 +180,18 @@ def _immersed(machine: Machine) -> tuple[Any, ...]:
 def _on_body(frame: Frame) -> Step:
     pose = constant_pose(frame.pose)
     return Step(se3.rotation(pose), se3.position(pose))
+
+
+def momentum(bodies: Bodies) -> tuple[Matrix, Matrix, Matrix]:
+    """Return momenta in world axes (3 each): linear, angular about the origin and the mass center.
+
+    Of the bodies alone: rotors and the fluid's added mass do not count.
+    """
+    total, weighted, mass = Wrench.zero(), ca.SX(3, 1), ca.SX(0)
+    for body, G, xi in zip(bodies.machine.bodies, bodies.poses, bodies.twists, strict=True):
+        moments, R, r = body.moments, se3.rotation(G), se3.position(G)
+        own = Wrench.of(ca.SX(constant(moments.matrix6)) @ xi)
+        total = total.plus(Step(R, r).wrench_out(own))
+        weighted += R @ moments.first + moments.total * r
+        mass += moments.total
+    return total.force, total.moment, total.moment - ca.cross(weighted / mass, total.force)

@@ -95,7 +95,7 @@ class OnTree:
     @cached_property
     def bias(self) -> Matrix:
         """Force (nv) at zero acceleration."""
-        return self.tree.inverse(ca.SX(self.v.shape[0], 1))[0]
+        return self.tree.inverse(ca.SX(self.v.shape[0], 1))
 
     def relative(self, a: str, b: str) -> Relative:
         """Return frame b seen from frame a, by the shortest way through the tree.

@@ -30,7 +30,7 @@ def loads(tree: TreeState, loops: Iterable[tuple[Closed, Matrix]]) -> list[Matri
 
 def joint_wrenches(tree: TreeState, a: Matrix, acting: list[Matrix | None]) -> Output:
     """Return what every joint carries (bodies, 6) at acceleration a, in the child's joint frame."""
-    passed = tree.inverse(a, acting)[1]
+    passed = tree.joint_wrenches(a, acting)
     rows = [
         ca.vertcat(link.to_joint @ wrench.force, link.to_joint @ wrench.moment).T
         for link, wrench in zip(tree.links, passed, strict=True)

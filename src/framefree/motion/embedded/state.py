@@ -69,7 +69,7 @@ class EmbeddedState:
 
     def inverse(self, a: Matrix | None = None) -> Matrix:
         """Return the force (n) for an acceleration; without one, for none."""
-        return self.chart.E.T @ self.tree.inverse(self.acceleration(a))[0]
+        return self.chart.E.T @ self.tree.inverse(self.acceleration(a))
 
     def forward(self, force: Matrix) -> Matrix:
         """Return the acceleration (n) under a force."""
@@ -92,6 +92,6 @@ class EmbeddedState:
         if not any(isinstance(constraint, Closed) for constraint in constraints):
             return []
         rows = ConstraintState(self._carrier, constraints, OnTree(self.tree), ca.SX(0))
-        missing = self.tree.inverse(self.acceleration(a))[0] - joint_force
+        missing = self.tree.inverse(self.acceleration(a)) - joint_force
         space = RowSpace(rows.rows.A, rows.rows.size, None)
         return rows.loop_wrenches(space.multipliers(missing))

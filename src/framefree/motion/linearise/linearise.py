@@ -82,14 +82,14 @@ def _sensitivities(model: TreeModel) -> dict[str, Quantity]:
     shape = (model.machine.nv, len(model.machine.parameters))
 
     def inverse(x: Matrix, v: Matrix, a: Matrix) -> dict[str, Output]:
-        return {"dforce_dp": Output(ca.jacobian(model.at(x, v).inverse(a)[0], p), shape)}
+        return {"dforce_dp": Output(ca.jacobian(model.at(x, v).inverse(a), p), shape)}
 
     def forward(x: Matrix, v: Matrix, force: Matrix) -> dict[str, Output]:
         held = ca.SX.sym("a", model.machine.nv)
         state = model.at(x, v)
         slopes = TreeSlopes(state)
         # At fixed acceleration: the force that would keep it, turned into acceleration.
-        by_p = ca.jacobian(state.inverse(held)[0], p)
+        by_p = ca.jacobian(state.inverse(held), p)
         by_p = ca.substitute(by_p, held, slopes.acceleration(force))
         return {"da_dp": Output(-slopes.inverse_mass.times(by_p), shape)}
 
@@ -191,7 +191,7 @@ class TreeSlopes:
                 forces.added_masses(machine), state.model.inertias, links, strict=True
             )
         ]
-        gyroscopic = recursion.gyroscopic(links, state.motion.twists)
+        gyroscopic = recursion.gyroscopic([link.inertia for link in links], state.motion.twists)
         loads = [load.plus(own) for load, own in zip(state.loads(), gyroscopic, strict=True)]
         passed, _ = recursion.newton_euler(
             links, state.motion, a, loads, added, state.model.gravity

@@ -32,50 +32,11 @@ from typing import NamedTuple, TypeVar
 import casadi as ca
 
 from framefree.geometry import se3
-from framefree.motion.spatial import Matrix, Step, Twist, Wrench, symmetric, wed
+from framefree.motion.spatial import Matrix, Rigid, Step, Twist, Wrench, wed
 from framefree.motion.tree.links import Link
 from framefree.motion.tree.recursion import over_parents
 
 T = TypeVar("T")
-
-
-class Rigid(NamedTuple):
-    """Inertia of rigid bodies: mass, first moment (3), moment (3x3) about the origin."""
-
-    mass: Matrix
-    first: Matrix
-    moment: Matrix
-
-    @classmethod
-    def of(cls, link: Link) -> "Rigid":
-        """Return the inertia of a link in its own frame."""
-        A, B, C = link.inertia
-        return cls(A[0, 0], ca.vertcat(B[1, 2], B[2, 0], B[0, 1]), symmetric(C))
-
-    def seen_from(self, R: Matrix, r: Matrix) -> "Rigid":
-        """Return the same seen from a frame in which this one has rotation R and position r."""
-        first = R @ self.first
-        arm = first + self.mass * r / 2
-        cross = arm @ r.T
-        spread = 2 * ca.dot(arm, r) * ca.DM.eye(3) - cross - cross.T
-        turned = R @ self.moment @ R.T
-        return Rigid(self.mass, first + self.mass * r, symmetric(turned + spread))
-
-    def plus(self, other: "Rigid") -> "Rigid":
-        """Return the inertia of both."""
-        return Rigid(
-            self.mass + other.mass,
-            self.first + other.first,
-            symmetric(self.moment + other.moment),
-        )
-
-    def times(self, twist: Twist) -> Wrench:
-        """Return the momentum (or wrench) of k twists."""
-        h = wed(self.first)
-        return Wrench(
-            self.mass * twist.linear - h @ twist.angular,
-            h @ twist.linear + self.moment @ twist.angular,
-        )
 
 
 class Gyroscope(NamedTuple):
@@ -248,7 +209,7 @@ def _carried(links: Sequence[Link], x: Matrix, v: Matrix) -> list[_Carried]:
         bias = _cross(V_parent, joint)
         if not link.constant_subspace:
             bias = bias.plus(_carry(axes, link.subspace_bias(x, v)))
-        inertia = Rigid.of(link).seen_from(axes.R0, axes.r)
+        inertia = Rigid.of(link.inertia).seen_from(axes)
         found.append(_Carried(axes, S, V_parent, V_parent.plus(joint), bias, inertia))
     return found
 

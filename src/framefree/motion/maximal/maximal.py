@@ -397,7 +397,7 @@ class Maximal(Equations):
         }
 
     def _momentum(self, x: Matrix, v: Matrix) -> Outputs:
-        linear, angular, centroidal = self._at(x, v).momentum
+        linear, angular, centroidal = forces.momentum(self._at(x, v).at.bodies)
         return {
             "linear": Output(linear, (3,)),
             "angular": Output(angular, (3,)),

@@ -9,7 +9,7 @@ from framefree.geometry import se3
 from framefree.machine.values import constant
 from framefree.motion import forces
 from framefree.motion.maximal.graph import Connection, Elimination, Solution
-from framefree.motion.maximal.kinematics import Kinematics, MaximalModel, stack, step_of
+from framefree.motion.maximal.kinematics import Kinematics, MaximalModel, stack
 from framefree.motion.maximal.rows import Rows
 from framefree.motion.spatial import Matrix, Twist, Wrench
 from framefree.motion.tree import recursion
@@ -159,7 +159,7 @@ class MaximalState:
             found.append(T)
         return self.at.of_links(found)
 
-    # ------------------------------------------------------------------ energy and momentum
+    # ------------------------------------------------------------------ energy
 
     @cached_property
     def kinetic(self) -> Matrix:
@@ -168,15 +168,3 @@ class MaximalState:
         for M, xi in zip(self.model.inertias, self.at.twists, strict=True):
             total += ca.dot(xi, M @ xi)
         return total / 2
-
-    @cached_property
-    def momentum(self) -> tuple[Matrix, Matrix, Matrix]:
-        """Linear momentum, angular about the world's origin and about the mass center (3 each)."""
-        wrench, weighted, mass = Wrench.zero(), ca.SX(3, 1), ca.SX(0)
-        for body, G, xi in zip(self.machine.bodies, self.at.poses, self.at.twists, strict=True):
-            own = Wrench.of(ca.SX(body.moments.matrix6) @ xi)
-            wrench = wrench.plus(step_of(G).wrench_out(own))
-            weighted += se3.rotation(G) @ body.moments.first + body.moments.total * se3.position(G)
-            mass += body.moments.total
-        linear, angular = wrench
-        return linear, angular, angular - ca.cross(weighted / mass, linear)

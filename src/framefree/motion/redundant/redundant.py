@@ -12,6 +12,7 @@ import casadi as ca
 from framefree.geometry import se3
 from framefree.machine import Machine, MachineError
 from framefree.machine.values import constant_pose
+from framefree.motion import forces
 from framefree.motion.equations import Equations, EquationsError, Output, Quantity
 from framefree.motion.redundant.coordinates import linearised, velocity_deviation
 from framefree.motion.redundant.lagrange import Lagrange, LagrangianSystem
@@ -154,7 +155,7 @@ class Redundant(Equations):
 
     def _momentum(self, x: Matrix, v: Matrix) -> Outputs:
         names = ("linear", "angular", "centroidal")
-        values = self.model.at(x, v).momentum
+        values = forces.momentum(self.model.at(x, v).bodies)
         return {name: Output(value, (3,)) for name, value in zip(names, values, strict=True)}
 
     def _joint_wrench(self, x: Matrix, v: Matrix, force: Matrix) -> Outputs:

@@ -138,22 +138,6 @@ class RedundantState:
         """Kinetic energy (J), of rotors and added mass too."""
         return ca.dot(self.v, self.mass @ self.v) / 2
 
-    @cached_property
-    def momentum(self) -> tuple[Matrix, Matrix, Matrix]:
-        """Linear momentum, angular about the world's origin and about the center of mass (3 each).
-
-        Of the bodies alone: rotors and the fluid's added mass do not count.
-        """
-        linear, angular, weighted, mass = ca.SX(3, 1), ca.SX(3, 1), ca.SX(3, 1), ca.SX(0)
-        for body, G, xi, M in zip(
-            self.machine.bodies, self.poses, self.twists, self.model.inertias, strict=True
-        ):
-            given = _step(G).wrench_out(Wrench.of(M @ xi))
-            linear, angular = linear + given.force, angular + given.moment
-            weighted += se3.rotation(G) @ body.moments.first + body.moments.total * se3.position(G)
-            mass += body.moments.total
-        return linear, angular, angular - ca.cross(weighted / mass, linear)
-
     # ------------------------------------------------------------------ forces
 
     @cached_property

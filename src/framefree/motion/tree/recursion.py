@@ -17,6 +17,7 @@ import casadi as ca
 from framefree.motion.spatial import (
     Inertia,
     Matrix,
+    Rigid,
     Step,
     Twist,
     Wrench,
@@ -80,11 +81,13 @@ def motion(links: Sequence[Link], x: Matrix, v: Matrix) -> Motion:
     return Motion(steps, subspaces, over_children(links, visit), biases)
 
 
-def gyroscopic(links: Sequence[Link], twists: Sequence[Twist]) -> list[Wrench]:
+def gyroscopic(
+    inertias: Sequence[Inertia] | Sequence[Rigid], twists: Sequence[Twist]
+) -> list[Wrench]:
     """Return ``-ad_xi^T M xi`` of every link: the rate of its momentum at constant twist."""
     return [
-        twist.cross_wrench(link.inertia.times(twist))
-        for link, twist in zip(links, twists, strict=True)
+        twist.cross_wrench(inertia.times(twist))
+        for inertia, twist in zip(inertias, twists, strict=True)
     ]
 
 
@@ -185,7 +188,7 @@ def newton_euler(
     state: Motion,
     acceleration: Matrix,
     loads: Sequence[Wrench],
-    inertias: Sequence[Inertia],
+    inertias: Sequence[Inertia] | Sequence[Rigid],
     gravity: Matrix,
 ) -> tuple[Matrix, list[Wrench]]:
     """Return joint forces (nv) and the wrench that each joint passes from parent to child.
@@ -216,11 +219,17 @@ def composite_inertia(
     links: Sequence[Link],
     steps: Sequence[Step],
     subspaces: Sequence[Matrix],
-    inertias: Sequence[Inertia],
+    inertias: Sequence[Inertia] | Sequence[Rigid],
 ) -> Matrix:
-    """Return the mass matrix (nv x nv); blocks between joints on different branches stay zero."""
+    """Return the mass matrix (nv x nv); blocks between joints on different branches stay zero.
+
+    `inertias` are those of the links, or others that the joints cannot tell from them.
+    """
     composite = over_parents(
-        links, inertias, lambda i, inertia: steps[i].inertia_out(inertia), Inertia.plus
+        links,
+        inertias,
+        lambda i, inertia: inertia.seen_from(steps[i]),
+        lambda a, b: a.plus(b),
     )
     nv = sum(S.shape[1] for S in subspaces)
     mass = ca.SX(nv, nv)

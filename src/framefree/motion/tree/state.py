@@ -1,5 +1,6 @@
 """One symbolic state of a tree machine, with all that is derived from it on demand."""
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import casadi as ca
@@ -8,10 +9,11 @@ from framefree.geometry import se3
 from framefree.machine import Machine
 from framefree.machine.values import constant
 from framefree.motion import forces
-from framefree.motion.spatial import Inertia, Matrix, Step, Twist, Wrench
+from framefree.motion.spatial import Inertia, Matrix, Rigid, Step, Twist, Wrench
 from framefree.motion.tree import recursion
 from framefree.motion.tree.kinematics import Jacobian, frame_step, link_jacobians, link_poses
 from framefree.motion.tree.links import Link, links_of
+from framefree.motion.tree.lump import lumped
 from framefree.motion.tree.recursion import Motion
 
 
@@ -30,6 +32,22 @@ class TreeModel:
         return [
             link.inertia if extra is None else link.inertia.plus(_in_link(link, extra))
             for link, extra in zip(self.links, added, strict=True)
+        ]
+
+    @cached_property
+    def lumped(self) -> list[Rigid]:
+        """Inertias of the links that give the same joint forces with fewer operations."""
+        return lumped(self.links)
+
+    @cached_property
+    def lumped_inertias(self) -> list[Rigid] | list[Inertia]:
+        """The same, added mass of the fluid included."""
+        added = forces.added_masses(self.machine)
+        if all(extra is None for extra in added):
+            return self.lumped
+        return [
+            rigid.full if extra is None else rigid.full.plus(_in_link(link, extra))
+            for rigid, link, extra in zip(self.lumped, self.links, added, strict=True)
         ]
 
     def at(self, x: Matrix, v: Matrix | None = None) -> "TreeState":
@@ -108,12 +126,18 @@ class TreeState:
 
     # ------------------------------------------------------------------ loads
 
-    def loads(self, wrenches: list[Matrix | None] | None = None) -> list[Wrench]:
+    def loads(
+        self,
+        wrenches: list[Matrix | None] | None = None,
+        inertias: Sequence[Inertia] | Sequence[Rigid] | None = None,
+    ) -> list[Wrench]:
         """All wrenches on the links but those of joints and gravity, gyroscopic ones included.
 
-        `wrenches` are further ones on the bodies, in body axes.
+        `wrenches` are further ones on the bodies, in body axes. Gyroscopic are those of `inertias`,
+        by default of the links' own.
         """
-        gyroscopic = recursion.gyroscopic(self.links, self.motion.twists)
+        own = [link.inertia for link in self.links] if inertias is None else inertias
+        gyroscopic = recursion.gyroscopic(own, self.motion.twists)
         loads = [Wrench.zero().minus(wrench) for wrench in gyroscopic]
         passive = forces.body_wrenches(self.bodies)
         for given in (passive, self._weightless, wrenches or [None] * len(loads)):
@@ -150,25 +174,29 @@ class TreeState:
             self.model.gravity,
         )
 
-    def inverse(
-        self, a: Matrix, wrenches: list[Matrix | None] | None = None
-    ) -> tuple[Matrix, list[Wrench]]:
-        """Joint forces (nv) for acceleration a, and the wrenches of the joints in link axes."""
-        force, passed = recursion.newton_euler(
-            self.links,
-            self.motion,
-            a,
-            self.loads(wrenches),
-            self.model.inertias,
-            self.model.gravity,
+    def inverse(self, a: Matrix, wrenches: list[Matrix | None] | None = None) -> Matrix:
+        """Joint forces (nv) for acceleration a under wrenches on the bodies."""
+        model = self.model
+        loads = self.loads(wrenches, model.lumped)
+        force, _ = recursion.newton_euler(
+            self.links, self.motion, a, loads, model.lumped_inertias, model.gravity
         )
-        return force + self.resistance, passed
+        return force + self.resistance
+
+    def joint_wrenches(
+        self, a: Matrix, wrenches: list[Matrix | None] | None = None
+    ) -> list[Wrench]:
+        """Wrench that each joint passes from parent to child for acceleration a, in link axes."""
+        model = self.model
+        return recursion.newton_euler(
+            self.links, self.motion, a, self.loads(wrenches), model.inertias, model.gravity
+        )[1]
 
     @cached_property
     def mass(self) -> Matrix:
         """Mass matrix (nv x nv)."""
         return recursion.composite_inertia(
-            self.links, self.motion.steps, self.motion.subspaces, self.model.inertias
+            self.links, self.motion.steps, self.motion.subspaces, self.model.lumped_inertias
         )
 
     @cached_property
@@ -181,12 +209,12 @@ class TreeState:
             at_rest.motion,
             zero,
             [Wrench.zero()] * len(self.links),
-            [link.inertia for link in self.links],
+            self.model.lumped,
             self.model.gravity,
         )
         return force
 
-    # ------------------------------------------------------------------ energy and momentum
+    # ------------------------------------------------------------------ energy
 
     @cached_property
     def kinetic(self) -> Matrix:
@@ -200,25 +228,6 @@ class TreeState:
             total += ca.dot(momentum.force, twist.linear) + ca.dot(momentum.moment, twist.angular)
             total += ca.dot(rate, link.armature @ rate)
         return total / 2
-
-    @cached_property
-    def momentum(self) -> tuple[Matrix, Matrix, Matrix]:
-        """Linear momentum, angular about the world's origin and about the center of mass (3 each).
-
-        Of the bodies alone: rotors and the fluid's added mass do not count.
-        """
-        linear, angular, weighted, mass = ca.SX(3, 1), ca.SX(3, 1), ca.SX(3, 1), ca.SX(0)
-        for body, G, xi in zip(self.machine.bodies, self.poses, self.twists, strict=True):
-            moments = body.moments
-            R, r = se3.rotation(G), se3.position(G)
-            momentum = ca.SX(moments.matrix6) @ xi
-            p = R @ momentum[:3]
-            linear += p
-            angular += R @ momentum[3:] + ca.cross(r, p)
-            weighted += R @ moments.first + moments.total * r
-            mass += moments.total
-        center = weighted / mass
-        return linear, angular, angular - ca.cross(center, linear)
 
 
 def _step(pose: Matrix) -> Step:

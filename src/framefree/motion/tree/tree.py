@@ -73,7 +73,7 @@ class Tree(Equations):
         return {"mass": self._square(self.model.at(x).mass)}
 
     def _bias(self, x: Matrix, v: Matrix) -> Outputs:
-        force, _ = self.model.at(x, v).inverse(ca.SX(v.shape[0], 1))
+        force = self.model.at(x, v).inverse(ca.SX(v.shape[0], 1))
         return {"bias": self._vector(force)}
 
     def _gravity(self, x: Matrix) -> Outputs:
@@ -83,7 +83,7 @@ class Tree(Equations):
         return {"a": self._vector(self.model.at(x, v).forward(force))}
 
     def _inverse(self, x: Matrix, v: Matrix, a: Matrix) -> Outputs:
-        return {"force": self._vector(self.model.at(x, v).inverse(a)[0])}
+        return {"force": self._vector(self.model.at(x, v).inverse(a))}
 
     def _coriolis(self, x: Matrix, v: Matrix) -> Outputs:
         state = self.model.at(x, v)
@@ -147,7 +147,7 @@ class Tree(Equations):
         return {"power": Output(ca.dot(v, force) + passive, ())}
 
     def _momentum(self, x: Matrix, v: Matrix) -> Outputs:
-        linear, angular, centroidal = self.model.at(x, v).momentum
+        linear, angular, centroidal = forces.momentum(self.model.at(x, v).bodies)
         return {
             "linear": Output(linear, (3,)),
             "angular": Output(angular, (3,)),
@@ -156,7 +156,7 @@ class Tree(Equations):
 
     def _joint_wrench(self, x: Matrix, v: Matrix, force: Matrix) -> Outputs:
         state = self.model.at(x, v)
-        wrenches = state.inverse(state.forward(force))[1]
+        wrenches = state.joint_wrenches(state.forward(force))
         rows = [
             ca.vertcat(link.to_joint @ wrench.force, link.to_joint @ wrench.moment).T
             for link, wrench in zip(state.links, wrenches, strict=True)
