@@ -1,1 +1,27 @@
-"""References: what a law is to follow, as functions of time, one file each."""
+"""References: what a law is to follow, as functions of time."""
+
+from framefree.control.references.base import Reference
+from framefree.control.references.compose import Shifted, Together
+from framefree.control.references.frames import Circle, FramePath, FrameReference, FrameWaypoints
+from framefree.control.references.joints import (
+    Hold,
+    JointPath,
+    JointReference,
+    JointSpline,
+    MinimumJerk,
+)
+
+__all__ = [
+    "Circle",
+    "FramePath",
+    "FrameReference",
+    "FrameWaypoints",
+    "Hold",
+    "JointPath",
+    "JointReference",
+    "JointSpline",
+    "MinimumJerk",
+    "Reference",
+    "Shifted",
+    "Together",
+]

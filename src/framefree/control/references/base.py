@@ -15,7 +15,7 @@ integrator stops there; ``units`` are for the record.
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 Matrix = Any
 
@@ -23,17 +23,15 @@ Matrix = Any
 class Reference(ABC):
     """Base of all references; see the contract at the top of this file."""
 
-    units: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    units: Mapping[str, str] = MappingProxyType({})
+    """Units of the signals by name, where they have one."""
+    times: tuple[float, ...] = ()
+    """Times (s) at which the reference is not smooth."""
 
     @property
     def name(self) -> str:
         """What the reference is called in records."""
         return type(self).__name__
-
-    @property
-    def times(self) -> tuple[float, ...]:
-        """Times (s) at which the reference is not smooth."""
-        return ()
 
     @abstractmethod
     def at(self, t: Matrix) -> dict[str, Matrix]:

@@ -1,0 +1,59 @@
+"""References made of references: several together, or one at another time."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from framefree.control.law import ControlError
+from framefree.control.references.base import Matrix, Reference
+from framefree.control.references.checks import checked_number
+from framefree.machine.part import set_field
+
+
+class Together(Reference):
+    """Several references as one, with all their signals; names must differ.
+
+    Parameters
+    ----------
+    *references : Reference
+    """
+
+    def __init__(self, *references: Reference) -> None:
+        for item in references:
+            if not isinstance(item, Reference):
+                raise ControlError(f"Together takes references, got {type(item).__name__}")
+        self.references = references
+        self.times = tuple(sorted({time for item in references for time in item.times}))
+        units: dict[str, str] = {}
+        for item in references:
+            units |= item.units
+        self.units: Mapping[str, str] = units
+        self.at(0.0)
+
+    def at(self, t: Matrix) -> dict[str, Matrix]:
+        """Return the signals of all references at time t."""
+        found: dict[str, Matrix] = {}
+        for item in self.references:
+            own = item.at(t)
+            twice = sorted(set(own) & set(found))
+            if twice:
+                raise ControlError(f"two references of Together give a signal `{twice[0]}`")
+            found |= own
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Shifted(Reference):
+    """A reference that happens later by a time `by` in s, or earlier where that is negative."""
+
+    reference: Reference
+    by: Any
+
+    def __post_init__(self) -> None:
+        set_field(self, "by", checked_number(self.by, f"`by` of {self.name}"))
+        set_field(self, "times", tuple(time + self.by for time in self.reference.times))
+        set_field(self, "units", self.reference.units)
+
+    def at(self, t: Matrix) -> dict[str, Matrix]:
+        """Return the signals of the reference at time t - by."""
+        return self.reference.at(t - self.by)
