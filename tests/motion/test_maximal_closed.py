@@ -13,6 +13,7 @@ from framefree.geometry import Moments
 from framefree.machine import (
     Body,
     Coupling,
+    Fixed,
     Frame,
     Joint,
     Linear,
@@ -268,3 +269,25 @@ def test_violation_tells_how_far_a_loop_is_open():
     joints, loops = evaluate(eom.functions["violation"], pose)
     assert np.abs(joints).max() < 1e-14
     assert np.linalg.norm(loops[:3]) == pytest.approx(1e-3, rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_loops_between_bodies_that_are_fixed_together_change_nothing(kind):
+    """All their rows are redundant: nothing but rounding is left of their mobility."""
+    rng = np.random.default_rng(7)
+    bodies = [Body(name, random_moments(rng)) for name in ("a", "b", "c")]
+    joints = [
+        Joint("j", Revolute((0.6, 0.8, 0)), "world", "a", (0.3, -0.2, 0.5)),
+        Joint("held", Fixed(), "a", "b", (0.1, 0.7, -0.4)),
+        Joint("k", Revolute("y"), "b", "c", (0.2, 0.1, 0.3)),
+    ]
+    frames = [Frame("fa", "a", (0.5, 0.1, 0.2)), Frame("fb", "b", (-0.3, 0.4, 0.6))]
+    tree = Machine(bodies, joints, frames)
+    x, v, force = tree.random(rng), rng.normal(size=2), rng.normal(size=2)
+    G = relative_pose(Tree(tree), x, "fa", "fb")
+    eom = Maximal(replace(tree, loops=[closed_by(kind, "loop", "fa", "fb", G)]))
+    pose, twist = (part.ravel() for part in evaluate(eom.functions["from_joints"], x, v))
+    a = evaluate(eom.functions["forward"], pose, twist, 0 * twist, force).reshape(-1, 6)
+    free = evaluate(Tree(tree).functions["forward"], x, v, force).ravel()
+    expected = evaluate(Tree(tree).functions["body_acceleration"], x, v, free)
+    assert relative_error(a, expected) < 1e-10

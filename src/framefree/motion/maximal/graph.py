@@ -18,6 +18,7 @@ its rank found and multipliers of least norm.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import casadi as ca
@@ -26,11 +27,13 @@ from framefree.motion.maximal.joints import Directions
 from framefree.motion.spatial import (
     Inertia,
     Matrix,
+    Rigid,
     Step,
     Twist,
     Wrench,
     solve_symmetric,
     symmetric,
+    wed,
 )
 
 RANK = 1e-12
@@ -39,6 +42,10 @@ RANK = 1e-12
 ROUNDING = 1e-24
 """A row whose mobility is below this share of the largest one does not move at all: what is left of
 it is the square of rounding errors."""
+
+HELD = 1e-13
+"""Nor does one whose bodies, without their joints, would move more easily by the inverse of this:
+it runs between bodies that joints hold together already."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +131,7 @@ class Elimination:
         gap = self._border_of(free)
         if biases is not None:
             gap = gap - self.border.right
-        multipliers = least_norm(self._responses, gap)[0]
+        multipliers = least_norm(self._responses, gap, self._held)[0]
         held = list(loads)
         for i, block in self.border.bodies.items():
             held[i] = held[i] - block.T @ multipliers
@@ -134,7 +141,7 @@ class Elimination:
     @property
     def border_rank(self) -> Matrix:
         """Number of rows of loops and couplings that are independent."""
-        return least_norm(self._responses, ca.SX(self.border.rows, 1))[1]
+        return least_norm(self._responses, ca.SX(self.border.rows, 1), self._held)[1]
 
     def _solve_tree(
         self, loads: Sequence[Matrix], drive: Matrix, biases: Sequence[Matrix] | None
@@ -182,6 +189,27 @@ class Elimination:
         for i, block in self.border.bodies.items():
             loads[i] = block.T
         return symmetric(self._border_of(self._solve_tree(loads, self.border.joints.T, None)))
+
+    @cached_property
+    def _held(self) -> list[Matrix]:
+        """Mobility of every row up to which it counts as none."""
+        held = ca.SX(self.border.rows, 1)
+        for i, block in self.border.bodies.items():
+            held = held + HELD * _free_mobility(self.connections[i].inertia, block)
+        return ca.vertsplit(held)
+
+
+def _free_mobility(inertia: Inertia, rows: Matrix) -> Matrix:
+    """Return about how easily a body alone moves along rows (n x 6), that is ``row M^-1 row^T``."""
+    mass, first = ca.trace(inertia.A) / 3, Rigid.of(inertia).first
+    if mass.is_zero():
+        return ca.SX(rows.shape[0], 1)
+    center = first / mass
+    force, moment = rows[:, :3], rows[:, 3:]
+    turning = ca.trace(inertia.C) / 2 - ca.dot(first, center)
+    about_center = moment + force @ wed(center)
+    found = ca.sum2(force**2) / mass
+    return found if turning.is_zero() else found + ca.sum2(about_center**2) / turning
 
 
 class Given(NamedTuple):
@@ -252,16 +280,20 @@ class Factor(NamedTuple):
         return acceleration, total - along, ca.densify(N @ lam + W @ drive)
 
 
-def least_norm(matrix: Matrix, right: Matrix) -> tuple[Matrix, Matrix]:
+def least_norm(
+    matrix: Matrix, right: Matrix, held: Sequence[Matrix] | None = None
+) -> tuple[Matrix, Matrix]:
     """Return the shortest least-squares solution of ``matrix @ y = right``, and the rank.
 
     `matrix` is positive semidefinite. It is factored as B D B^T by L D L^T with diagonal pivots on
     its correlation form, so that units do not count; then
-    y = B (B^T B)^-1 D^-1 (B^T B)^-1 B^T right.
+    y = B (B^T B)^-1 D^-1 (B^T B)^-1 B^T right. Rows with a diagonal entry up to `held`
+    count as zero.
     """
     n = matrix.shape[0]
     largest = ca.fmax(ca.mmax(ca.diag(matrix)), 0) if n else ca.SX(0)
-    moving = [ca.if_else(matrix[i, i] > ROUNDING * largest, matrix[i, i], 0) for i in range(n)]
+    least = [ca.fmax(ROUNDING * largest, held[i] if held else 0) for i in range(n)]
+    moving = [ca.if_else(matrix[i, i] > least[i], matrix[i, i], 0) for i in range(n)]
     size = [ca.sqrt(one) for one in moving]
     inverse = [_reciprocal(size[i], size[i] > 0) for i in range(n)]
     rest = [[matrix[i, j] * inverse[i] * inverse[j] for j in range(i + 1)] for i in range(n)]
