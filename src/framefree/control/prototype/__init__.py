@@ -1,0 +1,5 @@
+"""Tracking control by a prototype: the machine moves like another, stable one."""
+
+from framefree.control.prototype.law import APPROACHES, PrototypeControl
+
+__all__ = ["APPROACHES", "PrototypeControl"]

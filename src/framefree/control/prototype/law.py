@@ -1,0 +1,262 @@
+"""Tracking control by a prototype: the machine is made to move like another, stable one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+import casadi as ca
+import numpy as np
+
+from framefree.control.law import Command, ControlError, Law
+from framefree.control.prototype import template
+from framefree.control.prototype import transport as maps
+from framefree.control.prototype.allocate import (
+    Actuation,
+    Kinetics,
+    actuation,
+    metric,
+    nearest,
+)
+from framefree.control.prototype.kinematics import along, way
+from framefree.control.prototype.parameters import PairParameters, collected
+from framefree.control.prototype.template import Motion, Sided, Template
+from framefree.geometry import se3
+from framefree.machine import Machine
+from framefree.motion.spatial import solve_symmetric
+from framefree.motion.tree import inputs
+from framefree.motion.tree.state import TreeModel
+
+Matrix = Any
+
+APPROACHES = ("particle", "body", "energy")
+_SAMPLES = 4
+
+
+@dataclass(frozen=True)
+class PrototypeControl(Law):
+    """Follow a reference the way a prototype would: a machine of springs and dampers about it.
+
+    The prototype moves like the machine but has inertia, damping and stiffness of its own, chosen
+    for every pair of frames that matters: frames seen from the world, or from each other. Its
+    motion M_bar a + b_bar = 0 is what the closed loop should be. The inputs are those whose
+    accelerations come closest to it, in the metric M_bar: exactly, where the machine is fully
+    actuated [Konz2024, ch. 4].
+
+    Parameters
+    ----------
+    machine : Machine
+        A tree, with actuators.
+    inertia, damping, stiffness : mapping of frame, or (frame a, frame b), to Moments
+        Given in the axes of frame b; a frame alone is seen from the world. kg, N s/m, N/m.
+    approach : "particle", "body" or "energy"
+        What counts as error of velocity and acceleration. All three agree where the reference
+        rests.
+
+        - particle: of every point, in the world: straight ways, no proof for turning references;
+        - body: of every pair's pose; autonomous, with a proof, for a single free body;
+        - energy: of the whole velocity, carried by a transport map; a proof for every reference.
+    transport : callable (x, x_R) -> (nv, nv), optional
+        Transport map of the energy approach; needed where `transport.by_joints` has none.
+    limits : bool
+        Whether inputs stay within the machine's polytope: the nearest of those, in the same
+        metric. Otherwise the plant cuts what is too large.
+
+    Notes
+    -----
+    Signals: "W" error energy; "W_rate" its rate as the model has it under the inputs;
+    "W_loss" what the prototype's dampers take, which is -W_rate where W is a Lyapunov function;
+    "matching_force" (nv) M_bar a + b_bar, by which the machine differs from its prototype;
+    "gauss" half its square in the metric 1/M_bar: what is left of Gauss's constraint.
+    """
+
+    machine: Machine
+    inertia: Mapping[Any, Any]
+    damping: Mapping[Any, Any]
+    stiffness: Mapping[Any, Any]
+    approach: str = "energy"
+    transport: maps.Transport | None = None
+    limits: bool = False
+
+    needs = ("x", "v", "a")
+    units: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {"W": "J", "W_rate": "W", "W_loss": "W", "gauss": "N m/s^2"}
+    )
+
+    def __post_init__(self) -> None:
+        if self.approach not in APPROACHES:
+            raise ControlError(
+                f"`approach` must be one of {', '.join(APPROACHES)}, got {self.approach!r}"
+            )
+        machine = self.machine
+        if machine.loops or machine.couplings:
+            raise ControlError(
+                f"`{machine.name}` has loops or couplings; a prototype needs a tree: open the "
+                "loops, or use its embedded form"
+            )
+        if not machine.nu:
+            raise ControlError(f"`{machine.name}` has no actuators")
+        _ = self.pairs, self._carried
+        self._check_definite()
+        self._check_transport()
+        _ = self.actuation
+
+    # ------------------------------------------------------------------ what is known beforehand
+
+    @cached_property
+    def pairs(self) -> tuple[PairParameters, ...]:
+        """All parameters by pair of frames."""
+        given = {"inertia": self.inertia, "damping": self.damping, "stiffness": self.stiffness}
+        found = collected(self.machine, given)
+        if not any(pair.inertia is not None for pair in found):
+            raise ControlError("a prototype needs `inertia` for at least one frame")
+        return found
+
+    @cached_property
+    def _ways(self) -> tuple:
+        return tuple(way(self.machine, pair.a, pair.b) for pair in self.pairs)
+
+    @cached_property
+    def _carried(self) -> maps.Transport | None:
+        if self.approach != "energy":
+            return None
+        return self.transport or maps.by_joints(self.machine, self.pairs)
+
+    @cached_property
+    def _model(self) -> TreeModel:
+        return TreeModel(self.machine)
+
+    @cached_property
+    def actuation(self) -> Actuation:
+        """How far the inputs reach."""
+        x = ca.SX.sym("x", self.machine.nx)
+        B = inputs.input_matrix(self._model.at(x))
+        return actuation(self._sampled(x, B), B, self.machine.name)
+
+    def _sampled(self, x: Matrix, *values: Matrix) -> Any:
+        """Return numbers of functions of x alone at a few configurations."""
+        machine = self.machine
+        known = [machine.parameters.symbols] if len(machine.parameters) else []
+        function = ca.Function("sampled", [x, *known], [ca.densify(ca.SX(v)) for v in values])
+        given = [machine.parameters.defaults] if known else []
+        rng = np.random.default_rng(4)
+        rows = [function.call([machine.random(rng), *given]) for _ in range(_SAMPLES)]
+        found = [np.array([np.array(row[i]) for row in rows]) for i in range(len(values))]
+        return found[0] if len(found) == 1 else found
+
+    def _check_definite(self) -> None:
+        """Refuse parameters that leave motions without inertia, or that drive the machine off."""
+        machine = self.machine
+        x, rest = ca.SX.sym("x", machine.nx), ca.SX(machine.nv, 1)
+        sides = self._sides(x, rest, x, rest)
+        forms = [template.projected(sides, k) for k in ("inertia", "damping", "stiffness")]
+        for name, samples in zip(
+            ("inertia", "damping", "stiffness"), self._sampled(x, *forms), strict=True
+        ):
+            scaled = np.array([_scaled(one) for one in samples])
+            lowest = np.linalg.eigvalsh(scaled)[:, 0].min()
+            if name == "inertia" and lowest < 1e-10:
+                raise ControlError(self._singular(samples))
+            if lowest < -1e-9:
+                raise ControlError(
+                    f"the {name} of the prototype is not positive semidefinite: its lowest "
+                    f"eigenvalue is {lowest:.3g} of its diagonal"
+                )
+
+    def _singular(self, samples: np.ndarray) -> str:
+        ranks = [np.linalg.matrix_rank(_scaled(one), tol=1e-10) for one in samples]
+        frames = ", ".join(f"(`{p.a}`, `{p.b}`)" for p in self.pairs if p.inertia is not None)
+        return (
+            f"the inertia of the prototype is singular: that of {frames} gives rank "
+            f"{min(ranks)} for {self.machine.nv} velocities, so that some motions of "
+            f"`{self.machine.name}` would be left without inertia; add inertia (and damping and "
+            "stiffness) across joints"
+        )
+
+    def _check_transport(self) -> None:
+        """Refuse a transport map that does not carry the potential."""
+        if self._carried is None:
+            return
+        machine = self.machine
+        x, x_R = ca.SX.sym("x", machine.nx), ca.SX.sym("x_R", machine.nx)
+        rest = ca.SX(machine.nv, 1)
+        Psi, _ = maps.with_rate(machine, self._carried, (x, rest), (x_R, rest))
+        motion = Motion(rest, rest, rest)
+        push, push_R = ca.SX(machine.nv, 1), ca.SX(machine.nv, 1)
+        for side in self._sides(x, rest, x_R, rest):
+            e = side.moving(motion)
+            push += side.now.J.T @ e.pull
+            push_R -= side.reference.J.T @ (se3.adjoint(e.G_ER).T @ e.pull)
+        both = ca.vertcat(x, x_R)
+        off = ca.densify(push_R + Psi.T @ push)
+        known = [machine.parameters.symbols] if len(machine.parameters) else []
+        given = [machine.parameters.defaults] if known else []
+        outputs = [off, ca.densify(push), ca.densify(push_R)]
+        function = ca.Function("off", [both, *known], outputs)
+        rng = np.random.default_rng(5)
+        for _ in range(_SAMPLES):
+            states = np.concatenate([machine.random(rng), machine.random(rng)])
+            left, *sizes = (np.abs(np.array(o)).max() for o in function.call([states, *given]))
+            if not left <= 1e-8 * max(*sizes, 1e-300):
+                raise ControlError(
+                    "`transport` does not carry the potential: d_R V + Psi^T dV must be zero, but "
+                    f"is {left:.3g} where dV is {sizes[0]:.3g}"
+                )
+
+    # ------------------------------------------------------------------ the law
+
+    def _sides(self, x: Matrix, v: Matrix, x_R: Matrix, v_R: Matrix) -> tuple[Sided, ...]:
+        return tuple(
+            Sided(pair, along(self.machine, w, x, v), along(self.machine, w, x_R, v_R))
+            for pair, w in zip(self.pairs, self._ways, strict=True)
+        )
+
+    def template(self, x: Matrix, v: Matrix, reference: Mapping[str, Matrix]) -> Template:
+        """Return the desired closed loop at a state and a reference, as casadi expressions."""
+        x_R, v_R, a_R = (reference[name] for name in ("x", "v", "a"))
+        sides, motion = self._sides(x, v, x_R, v_R), Motion(v, v_R, a_R)
+        if self._carried is None:
+            return {"particle": template.particle, "body": template.body}[self.approach](
+                sides, motion
+            )
+        carried = maps.with_rate(self.machine, self._carried, (x, v), (x_R, v_R))
+        return template.energy(sides, motion, *carried)
+
+    def kinetics(self, x: Matrix, v: Matrix) -> Kinetics:
+        """Return M, b and B of the machine at a state."""
+        state = self._model.at(x, v)
+        bias = state.inverse(ca.SX(self.machine.nv, 1))
+        return Kinetics(state.mass, bias - inputs.input_bias(state), inputs.input_matrix(state))
+
+    def control(
+        self, t: Matrix, x: Matrix, v: Matrix, reference: Mapping[str, Matrix], memory: Matrix
+    ) -> Command:
+        """Return the inputs nearest to the template's accelerations."""
+        plant, wanted = self.kinetics(x, v), self.template(x, v, reference)
+        u = nearest(self.actuation, plant, wanted.M, wanted.b)
+        if self.limits:
+            u = self._within(u, metric(plant, wanted.M))
+        a = plant.accelerations(u)
+        left = ca.densify(wanted.M @ a + wanted.b)
+        signals = {
+            "W": wanted.W,
+            "W_rate": wanted.rate(a),
+            "W_loss": wanted.loss,
+            "gauss": ca.dot(left, solve_symmetric(wanted.M, left)) / 2,
+            "matching_force": left,
+        }
+        return Command(ca.densify(u), signals)
+
+    def _within(self, u: Matrix, H: Matrix) -> Matrix:
+        """Return the inputs of the polytope that are nearest in the metric H."""
+        if not len(self.machine.input_polytope[1]):
+            return u
+        raise ControlError("limits need the solver of quadratic programs")
+
+
+def _scaled(matrix: np.ndarray) -> np.ndarray:
+    """Return a matrix scaled to a unit diagonal, where that is not zero."""
+    scale = np.sqrt(np.abs(np.diag(matrix)))
+    scale[scale < 1e-12 * max(scale.max(initial=0.0), 1e-300)] = 1.0
+    return matrix / np.outer(scale, scale)

@@ -1,0 +1,143 @@
+"""Transport maps Psi(x, x_R): velocities of the reference, carried to where the machine is.
+
+The energy approach needs (nv x nv) Psi, regular, Psi(x, x) = 1, with
+
+    d_R V = -Psi^T d V
+
+so that the potential depends on the error alone. There is one by construction where every joint is
+a subgroup of the rigid motions and stiffness acts across single joints only: for each joint the
+restriction of Ad_{G_E}^-1 to the joint's twists, which is 1 for joints that commute. Elsewhere the
+user gives one, or none is known.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from framefree.control.law import ControlError
+from framefree.control.prototype.kinematics import along, way
+from framefree.control.prototype.parameters import PairParameters
+from framefree.geometry import se3
+from framefree.machine import (
+    Continuous,
+    Cylindrical,
+    Fixed,
+    Free,
+    Helical,
+    Joint,
+    Locked,
+    Machine,
+    Planar,
+    Prismatic,
+    Revolute,
+    Spherical,
+)
+
+Matrix = Any
+Transport = Callable[[Matrix, Matrix], Matrix]
+
+COMMUTING = (Fixed, Locked, Revolute, Continuous, Prismatic, Helical, Cylindrical)
+TURNING = (Spherical, Planar, Free)
+
+
+def by_joints(machine: Machine, pairs: Sequence[PairParameters]) -> Transport:
+    """Return the map made of the joints' own, or say by name where there is none."""
+    for pair in pairs:
+        joints = way(machine, pair.a, pair.b).joints
+        if pair.stiffness is not None and len(joints) != 1:
+            between = ", ".join(f"`{joint.name}`" for joint in joints) or "no joint"
+            raise ControlError(
+                f"no transport map is known for stiffness between `{pair.a}` and `{pair.b}`, which "
+                f"are joined by {between}: the energy approach needs stiffness across single "
+                "joints, or a `transport` of your own"
+            )
+    for joint in machine.joints:
+        if not isinstance(joint.kind, (*COMMUTING, *TURNING)):
+            raise ControlError(
+                f"no transport map is known for joint `{joint.name}`: a "
+                f"{type(joint.kind).__name__} joint is no subgroup of the rigid motions; give a "
+                "`transport` of your own"
+            )
+
+    def transport(x: Matrix, x_R: Matrix) -> Matrix:
+        return ca.diagcat(*(_of_joint(machine, joint, x, x_R) for joint in machine.joints))
+
+    return transport
+
+
+def by_frame(machine: Machine, a: str, b: str) -> Transport:
+    """Return ``J^-1 Ad_{G_E}^-1 J_R`` of one pair whose Jacobian is square and regular."""
+    from_a = way(machine, a, b)
+    if machine.nv != 6:
+        raise ControlError(
+            f"a transport map by (`{a}`, `{b}`) needs a machine with 6 velocities, got {machine.nv}"
+        )
+
+    def transport(x: Matrix, x_R: Matrix) -> Matrix:
+        now, at_reference = (_placed(machine, from_a, q) for q in (x, x_R))
+        carried = se3.adjoint(se3.compose(se3.inverse(now.G), at_reference.G)) @ at_reference.J
+        return ca.solve(ca.densify(now.J), ca.densify(carried))
+
+    return transport
+
+
+def by_errors(machine: Machine, errors: Callable[[Matrix, Matrix], Matrix]) -> Transport:
+    """Return ``-(d x_E)^-1 (d_R x_E)`` of error coordinates on which alone the potential depends.
+
+    Parameters
+    ----------
+    machine : Machine
+    errors : callable (x, x_R) -> (nv)
+        Zero where x = x_R, with a regular slope.
+    """
+    x, x_R = ca.SX.sym("x", machine.nx), ca.SX.sym("x_R", machine.nx)
+    e = ca.densify(ca.SX(errors(x, x_R)))
+    if e.shape != (machine.nv, 1):
+        raise ControlError(f"`errors` must be {machine.nv} numbers, got shape {e.shape}")
+    slope = ca.jacobian(e, x) @ machine.rate_matrix(x)
+    slope_R = ca.jacobian(e, x_R) @ machine.rate_matrix(x_R)
+    found = ca.solve(ca.densify(slope), ca.densify(-slope_R))
+    function = ca.Function("transport", [x, x_R], [found])
+    return lambda x, x_R: function(x, x_R)
+
+
+def with_rate(
+    machine: Machine, transport: Transport, state: tuple[Matrix, Matrix], reference: Any
+) -> tuple[Matrix, Matrix]:
+    """Return Psi and dPsi/dt at (x, v) and (x_R, v_R)."""
+    x, x_R = ca.SX.sym("x", machine.nx), ca.SX.sym("x_R", machine.nx)
+    v, v_R = ca.SX.sym("v", machine.nv), ca.SX.sym("v_R", machine.nv)
+    Psi = ca.densify(ca.SX(transport(x, x_R)))
+    if Psi.shape != (machine.nv, machine.nv):
+        raise ControlError(
+            f"`transport` must be {machine.nv} x {machine.nv} numbers, got shape {Psi.shape}"
+        )
+    moving = ca.vertcat(machine.rate_matrix(x) @ v, machine.rate_matrix(x_R) @ v_R)
+    rate = ca.jtimes(ca.vec(Psi), ca.vertcat(x, x_R), moving)
+    parameters = _parameters(machine)
+    function = ca.Function(
+        "transport", [x, v, x_R, v_R, *parameters], [Psi, ca.reshape(rate, *Psi.shape)]
+    )
+    found = function(*state, *reference, *parameters)
+    return found[0], found[1]
+
+
+def _parameters(machine: Machine) -> list[Matrix]:
+    return [machine.parameters.symbols] if len(machine.parameters) else []
+
+
+def _placed(machine: Machine, route: Any, x: Matrix) -> Any:
+    return along(machine, route, x, ca.SX(machine.nv, 1))
+
+
+def _of_joint(machine: Machine, joint: Joint, x: Matrix, x_R: Matrix) -> Matrix:
+    if isinstance(joint.kind, COMMUTING):
+        return ca.SX.eye(joint.nv)
+    part = machine.x_slice[joint.name]
+    now, reference = joint.kind.pose(x[part, :]), joint.kind.pose(x_R[part, :])
+    Ad = se3.adjoint(se3.compose(se3.inverse(now), reference))
+    S = np.array(ca.DM(joint.kind.jacobian(ca.DM(joint.kind.neutral))))
+    # The columns of S span an invariant space of Ad: any left inverse gives the restriction.
+    return ca.DM(np.linalg.pinv(S)) @ Ad @ ca.DM(S)
