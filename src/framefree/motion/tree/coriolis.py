@@ -12,6 +12,7 @@ of c that are not skew, kept to show the difference:
     quasi        C_ij = (d_k M_ij + gam^l_ij M_lk - 1/2 d_i M_jk) v^k      [Konz2024, sec. 2.3]
 
 and where all coordinates are plain numbers with dx/dt = v, `christoffel`, which is skew as well.
+One that is not even valid, though skew: `printed`, eq. (22) of [From2010] as it stands there.
 A C must pass two tests, dM/dt = C + C^T and C v = c; wrong matrices pass the first alone.
 """
 
@@ -145,6 +146,20 @@ def by_bodies(
         M = inertia.matrix
         factor = BODY_FACTORS[name](M, ca.vertcat(*twist))
         total += J.value.T @ (M @ J.rate + factor @ J.value)
+    return total
+
+
+NAMES = (*BODY_FACTORS, "quasi", "christoffel", "euler", "printed")
+"""What `coriolis:NAME` may be."""
+
+
+def printed(inertias: Sequence[Inertia], state: Motion, jacobians: Sequence[Jacobian]) -> Matrix:
+    """Return ``sum_b (dJ^T M J - J^T W(M xi) J)``: dM/dt = C + C^T, but C v is wrong."""
+    total = 0
+    for inertia, twist, J in zip(inertias, state.twists, jacobians, strict=True):
+        M = inertia.matrix
+        W = kirchhoff_matrix(M @ ca.vertcat(*twist))
+        total += J.rate.T @ M @ J.value - J.value.T @ W @ J.value
     return total
 
 

@@ -13,7 +13,7 @@ from framefree.motion import forces
 from framefree.motion.equations import Equations, Output, Quantity
 from framefree.motion.linearise import linearise
 from framefree.motion.spatial import Matrix
-from framefree.motion.tree import coriolis, inputs
+from framefree.motion.tree import coriolis, euler, inputs
 from framefree.motion.tree.state import TreeModel
 
 Outputs = dict[str, Output]
@@ -33,7 +33,7 @@ class Tree(Equations):
         super().__init__(machine)
         self.model = TreeModel(machine)
         nv = machine.nv
-        self.sizes = {"x": machine.nx, "v": nv, "a": nv, "force": nv}
+        self.sizes = {"x": machine.nx, "v": nv, "a": nv, "force": nv, "eta": nv, "eta_rate": nv}
         self.quantities = {
             "mass": Quantity(("x",), self._mass),
             "bias": Quantity(("x", "v"), self._bias),
@@ -55,8 +55,16 @@ class Tree(Equations):
         }
 
     def quantity(self, name: str) -> Quantity:
-        """Return the recipe of a quantity, `jacobian:FRAME` and `coriolis:NAME` included."""
+        """Return the recipe of a quantity: also `jacobian:FRAME`, `coriolis:NAME`, `mass:euler`.
+
+        `mass:euler(eta)` and `coriolis:euler(eta, eta_rate)` are those in roll, pitch and yaw, see
+        `framefree.motion.tree.euler`.
+        """
         kind, _, which = name.partition(":")
+        if name == "mass:euler":
+            return Quantity(("eta",), self._euler_mass)
+        if name == "coriolis:euler":
+            return Quantity(("eta", "eta_rate"), self._euler_coriolis)
         if kind == "coriolis" and which:
             return Quantity(("x", "v"), lambda x, v: self._named_coriolis(which, x, v))
         if kind == "jacobian":
@@ -97,15 +105,31 @@ class Tree(Equations):
         state = self.model.at(x, v)
         if which in coriolis.BODY_FACTORS:
             C = coriolis.by_bodies(which, self.model.inertias, state.motion, state.link_jacobians)
+        elif which == "printed":
+            C = coriolis.printed(self.model.inertias, state.motion, state.link_jacobians)
         elif which == "quasi":
             C = coriolis.quasi(state.mass, x, v, self.machine.rate_matrix(x))
         elif which == "christoffel":
             self._refuse_groups()
             C = coriolis.christoffel(state.mass, x, v)
         else:
-            names = ", ".join((*coriolis.BODY_FACTORS, "quasi", "christoffel"))
+            names = ", ".join(coriolis.NAMES)
             raise MachineError(f"`{which}` is not the name of a Coriolis matrix; choose: {names}")
         return {"coriolis": self._square(C)}
+
+    def _euler_mass(self, eta: Matrix) -> Outputs:
+        T = euler.velocity_map(self.machine, eta)
+        return {"mass": self._square(T.T @ self.model.at(self._euler_x(eta)).mass @ T)}
+
+    def _euler_coriolis(self, eta: Matrix, eta_rate: Matrix) -> Outputs:
+        T = euler.velocity_map(self.machine, eta)
+        T_dot = ca.reshape(ca.jtimes(ca.vec(T), eta, eta_rate), *T.shape)
+        x, v = self._euler_x(eta), T @ eta_rate
+        C = self._coriolis(x, v)["coriolis"].value
+        return {"coriolis": self._square(T.T @ (self.model.at(x).mass @ T_dot + C @ T))}
+
+    def _euler_x(self, eta: Matrix) -> Matrix:
+        return euler.configuration(self.machine, eta)
 
     def _refuse_groups(self) -> None:
         groups = [joint.name for joint in self.machine.joints if not joint.kind.vector]
