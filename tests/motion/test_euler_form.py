@@ -67,9 +67,8 @@ def test_mass_in_angles_loses_rank_at_pitch_90():
     assert smallest[0] > 1e-4
     np.testing.assert_allclose(smallest[1] / smallest[2], 100, rtol=0.05)
     assert abs(smallest[3]) < 1e-15
-    x = np.concatenate(
-        [[1, 2, 3], quaternion.from_rotation(euler.to_rotation([0.4, np.pi / 2, 0.7])).ravel()]
-    )
+    upright = quaternion.from_rotation(euler.to_rotation([0.4, np.pi / 2, 0.7]))
+    x = np.concatenate([[1, 2, 3], np.array(upright).ravel()])
     assert np.linalg.eigvalsh(evaluate(eom.functions["mass"], x))[0] > 0.1
 
 
