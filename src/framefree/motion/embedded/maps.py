@@ -35,7 +35,9 @@ class Embedding:
     Parameters
     ----------
     names : sequence of str
-        Of the minimal coordinates q, plain numbers with dq/dt = v.
+        Of the minimal coordinates q, plain numbers with dq/dt = v. Where all of them are names of
+        joint coordinates that the function hands on as they are, minimal states can be taken from
+        those of the tree (`Embedded.reduce`).
     function : callable
         From the casadi column q to the configuration x of the tree (nx).
     sample : (n,), optional
@@ -170,7 +172,11 @@ class Expression(Map):
         E = ca.jacobian(x, q)
         if not all(joint.kind.vector for joint in machine.joints):
             E = solve_symmetric(A.T @ A, A.T @ E)
-        return cls(machine, (names, names), q, x, E, ca.SX.eye(len(names)))
+        found = cls(machine, (names, names), q, x, E, ca.SX.eye(len(names)))
+        kept = _own_coordinates(machine, names, q, x)
+        if kept is not None:
+            found.independent, found._kept = kept
+        return found
 
     def at(self, x: Matrix, v: Matrix) -> Chart:
         """Return the tree's configuration, E and dE/dt at a state."""
@@ -271,6 +277,19 @@ class Solved(Map):
     def reduce(self, x: np.ndarray) -> np.ndarray:
         """Return the minimal configuration of a tree configuration that is closed."""
         return x
+
+
+def _own_coordinates(
+    machine: Machine, names: tuple[str, ...], q: Matrix, x: Matrix
+) -> tuple[tuple[int, ...], list[int]] | None:
+    """Return where q stands in the tree's v and x, if it consists of plain joint coordinates."""
+    plain = {name for joint in machine.joints if joint.kind.vector for name in joint.x_names}
+    if not plain.issuperset(names):
+        return None
+    kept = [machine.x_names.index(name) for name in names]
+    if not all(ca.is_equal(x[k], q[i]) for i, k in enumerate(kept)):
+        return None
+    return tuple(machine.v_names.index(name) for name in names), kept
 
 
 def _solved(solver: Orthogonal, right: Matrix) -> Matrix:
