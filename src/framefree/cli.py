@@ -3,20 +3,26 @@
 Each command imports what it needs when it runs, so that `framefree --help` answers at once.
 """
 
+import difflib
 import json
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from framefree import __version__
 from framefree.errors import FramefreeError
 
 if TYPE_CHECKING:
+    from framefree.gallery.results import Result
+    from framefree.gallery.scenario import Scenario
     from framefree.machine import Machine
+    from framefree.report.content import Table as Rows
 
 app = typer.Typer(
     name="framefree",
@@ -51,6 +57,86 @@ def _options(
     ] = False,
 ) -> None:
     pass
+
+
+@app.command("list")
+def list_(as_json: AsJson = False) -> None:
+    """List the gallery: scenarios that `run` takes, and machines."""
+    from framefree.gallery import MACHINES
+    from framefree.gallery.scenarios import SCENARIOS
+
+    scenarios = {name: found.summary() for name, found in SCENARIOS.items()}
+    machines = {name: _first_line(make.__doc__) for name, make in MACHINES.items()}
+    if as_json:
+        print(json.dumps({"scenarios": scenarios, "machines": machines}, indent=2))
+        return
+    for title, found in (("scenarios", scenarios), ("machines", machines)):
+        table = Table(title=title, title_justify="left", box=None, show_header=False)
+        table.add_column(style="bold", no_wrap=True)
+        table.add_column()
+        for name, words in found.items():
+            table.add_row(Text(name), Text(words))
+        out.print(table)
+        out.print()
+    out.print("framefree run NAME runs a scenario; framefree show NAME draws a machine.")
+
+
+@app.command()
+def run(
+    name: Annotated[str, typer.Argument(help="A scenario of the gallery: see `framefree list`.")],
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; may be repeated."),
+    ] = None,
+    plant: Annotated[str | None, typer.Option(help="native or mujoco.")] = None,
+    folder: Annotated[
+        Path | None, typer.Option("--out", help="Folder for the results; default runs/NAME.")
+    ] = None,
+    as_json: AsJson = False,
+    show_report: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open the report in a browser.")
+    ] = False,
+) -> None:
+    """Run a scenario; write its report, metrics and records; exit code 1 if it fails."""
+    from framefree.gallery.results import run_into
+
+    scenario = _scenario(name, settings or [], plant)
+    place = folder or Path("runs") / name
+    if not as_json:
+        err.print(f"running {name} ...", style="dim", highlight=False)
+    result = run_into(scenario, place, progress=False if as_json else None)
+    if as_json:
+        print(json.dumps(result.metrics, indent=2))
+    else:
+        _print_result(result)
+    if result.report is not None and show_report:
+        import webbrowser
+
+        webbrowser.open(result.report.resolve().as_uri())
+    raise typer.Exit(130 if result.interrupted else 0 if result.ok else 1)
+
+
+@app.command()
+def compare(
+    first: Annotated[Path, typer.Argument(help="A folder of results, or a Parquet file.")],
+    second: Annotated[Path, typer.Argument(help="Another.")],
+    page: Annotated[Path, typer.Option("--out", help="HTML file to write.")] = Path("compare.html"),
+    as_json: AsJson = False,
+) -> None:
+    """Compare two results: metrics side by side, and figures of what both recorded."""
+    from framefree.report import write
+    from framefree.report.compare import compare as compared
+    from framefree.report.compare import load
+
+    found = compared(load(first), load(second))
+    path = write(found.page, page)
+    if as_json:
+        print(json.dumps(found.to_dict(), indent=2))
+        return
+    for table in found.page.tables:
+        if table.rows:
+            out.print(_rows(table))
+    out.print(f"figures: {path}", highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -146,6 +232,62 @@ def _machine(name: str, base: str | None, packages: list[Path] | None = None) ->
     return read(name, base=base, packages=packages)
 
 
+def _scenario(name: str, settings: list[str], plant: str | None) -> "Scenario":
+    """Return a scenario of the gallery with its settings."""
+    from framefree.gallery.scenarios import SCENARIOS
+
+    if name not in SCENARIOS:
+        near = difflib.get_close_matches(name, SCENARIOS, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(f'`{word}`' for word in near)}? " if near else ""
+        raise FramefreeError(
+            f"there is no scenario `{name}`; {hint}the gallery has: {', '.join(SCENARIOS)}"
+        )
+    texts: dict[str, str] = {}
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        if not equals or not key:
+            raise FramefreeError(f"`--set` takes KEY=VALUE, got `{setting}`")
+        texts[key.strip().replace("-", "_")] = text.strip()
+    scenario = SCENARIOS[name]()
+    if plant is not None:
+        if "plant" not in (field.name for field in fields(scenario)):
+            raise FramefreeError(f"`{name}` has no choice of plants: leave out `--plant`")
+        if plant not in ("native", "mujoco"):
+            raise FramefreeError(f"`--plant` must be native or mujoco, got `{plant}`")
+        texts["plant"] = plant
+    return scenario.with_settings(texts)
+
+
+def _print_result(result: "Result") -> None:
+    if result.outcome is not None:
+        for promise in result.outcome.promises:
+            mark, style = ("✓", "green") if promise.holds else ("✗", "bold red")
+            words = f" {promise.text}: {promise.value:.4g} (bound {promise.bound:.4g})"
+            out.print(Text(mark, style=style).append(words, style="default"), soft_wrap=True)
+        out.print(_table("metrics", {**result.outcome.metrics, **_wall(result)}))
+    if result.trouble:
+        err.print(result.trouble, style="bold red", highlight=False, markup=False, soft_wrap=True)
+    if result.report is not None:
+        out.print(f"report: {result.report}", highlight=False, markup=False, soft_wrap=True)
+
+
+def _wall(result: "Result") -> dict[str, Any]:
+    return {"wall_seconds": result.metrics["wall_seconds"]}
+
+
+def _first_line(text: str | None) -> str:
+    return (text or "").strip().partition("\n")[0]
+
+
+def _rows(content: "Rows") -> Table:
+    table = Table(title=content.title, title_justify="left")
+    for i, column in enumerate(content.columns):
+        table.add_column(column, justify="right" if i else "left", overflow="fold")
+    for row in content.rows:
+        table.add_row(*(Text(f"{v:.4g}" if isinstance(v, float) else str(v)) for v in row))
+    return table
+
+
 def _table(title: str, figures: dict[str, Any]) -> Table:
     table = Table(title=title, title_justify="left")
     table.add_column("figure")
@@ -163,6 +305,9 @@ def main() -> None:
         err.print("error:", style="bold red", end=" ")
         err.print(str(error), highlight=False, markup=False, soft_wrap=True)
         sys.exit(2)
+    except KeyboardInterrupt:
+        err.print("interrupted", style="bold red")
+        sys.exit(130)
     except FileNotFoundError as error:
         err.print(f"error: no such file: {error.filename}", style="bold red", highlight=False)
         sys.exit(2)

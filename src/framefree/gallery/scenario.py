@@ -12,36 +12,20 @@ To add one, write a file with a frozen dataclass that subclasses `Scenario` and 
 Metrics are flat, in snake_case, with the unit as suffix (``_m``, ``_rad``, ``_deg``, ``_s``).
 """
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self
 
 from framefree.errors import FramefreeError
-from framefree.report import Animation, Figure
+from framefree.report import Animation, Figure, Promise
 from framefree.simulate import Run
 
+__all__ = ["Outcome", "Promise", "Scenario"]
 
-@dataclass(frozen=True)
-class Promise:
-    """Something that must hold, with the figure that decides it.
-
-    Attributes
-    ----------
-    text : str
-        "end position error below 1 mm rms".
-    value, bound : float
-        What was measured and how large it may be.
-    """
-
-    text: str
-    value: float
-    bound: float
-
-    @property
-    def holds(self) -> bool:
-        """Whether the value is a number within the bound."""
-        return self.value <= self.bound
+RESERVED_METRICS = ("name", "ok", "settings", "failed_promises", "wall_seconds")
+RESERVED_RUNS = ("metrics", "report")
 
 
 @dataclass(frozen=True)
@@ -66,6 +50,20 @@ class Outcome:
     figures: tuple[Figure, ...] = ()
     animations: tuple[Animation, ...] = ()
     notes: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        for key in self.metrics:
+            if not re.fullmatch(r"[a-z][a-z0-9_]*", key) or key in RESERVED_METRICS:
+                raise FramefreeError(
+                    f"the metric `{key}` needs a name in snake_case other than "
+                    + ", ".join(RESERVED_METRICS)
+                )
+        for name in self.runs:
+            if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name) or name in RESERVED_RUNS:
+                raise FramefreeError(
+                    f"the run `{name}` needs a name that a file may have, other than "
+                    + ", ".join(RESERVED_RUNS)
+                )
 
     @property
     def ok(self) -> bool:
@@ -101,7 +99,7 @@ class Scenario(ABC):
         if kind is bool and text.lower() in ("true", "false"):
             return text.lower() == "true"
         try:
-            if kind in (int, float, str):
+            if kind in (int, float, str) and text.lower() != "nan":
                 return kind(text)
         except ValueError:
             pass

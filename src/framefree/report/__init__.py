@@ -1,5 +1,19 @@
 """What people look at after a run: figures, a 3-D animation, one HTML page that opens offline."""
 
-from framefree.report.content import Animation, Figure, Line
+from framefree.report.content import Animation, Figure, Line, Page, Promise, ReportError, Setting
+from framefree.report.defaults import default_animation, default_figures, run_page
+from framefree.report.page import write
 
-__all__ = ["Animation", "Figure", "Line"]
+__all__ = [
+    "Animation",
+    "Figure",
+    "Line",
+    "Page",
+    "Promise",
+    "ReportError",
+    "Setting",
+    "default_animation",
+    "default_figures",
+    "run_page",
+    "write",
+]

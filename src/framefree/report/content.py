@@ -1,12 +1,17 @@
-"""What a report shows, as plain data: figures of lines, and animations."""
+"""What a report shows, as plain data: figures of lines, animations, promises, and the page."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from framefree.errors import FramefreeError
 from framefree.simulate.run import Run
+
+
+class ReportError(FramefreeError):
+    """Something that cannot be shown as asked."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +39,7 @@ class Line:
     def __post_init__(self) -> None:
         x, y = np.asarray(self.x, float), np.asarray(self.y, float)
         if x.ndim != 1 or x.shape != y.shape:
-            raise FramefreeError(
+            raise ReportError(
                 f"the line `{self.name}` needs x and y of one length, got {x.shape} and {y.shape}"
             )
         object.__setattr__(self, "x", x)
@@ -67,13 +72,17 @@ class Figure:
 
     @classmethod
     def over_time(
-        cls, title: str, y_label: str, t: Any, values: dict[str, Any], **options: Any
+        cls, title: str, y_label: str, t: Any, values: Mapping[str, Any], **options: Any
     ) -> "Figure":
         """Return a figure of arrays (n,) over the time in s; names that end in * are dashed."""
         lines = tuple(
             Line(name.rstrip("* "), t, y, dashed=name.endswith("*")) for name, y in values.items()
         )
-        return cls(title, "time (s)", y_label, lines, **options)
+        return cls(title, TIME_LABEL, y_label, lines, **options)
+
+
+TIME_LABEL = "time (s)"
+"""The x label of figures over time: they follow the animation."""
 
 
 @dataclass(frozen=True)
@@ -100,3 +109,79 @@ class Animation:
     paths: dict[str, np.ndarray] | None = None
     spheres: tuple[tuple[Any, float], ...] = ()
     caption: str = ""
+
+
+@dataclass(frozen=True)
+class Promise:
+    """Something that must hold, with the figure that decides it.
+
+    Attributes
+    ----------
+    text : str
+        "end position error below 1 mm rms".
+    value, bound : float
+        What was measured and how large it may be.
+    """
+
+    text: str
+    value: float
+    bound: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the value is a number within the bound."""
+        return bool(self.value <= self.bound)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting of what was simulated: its value and what it means."""
+
+    name: str
+    value: Any
+    meaning: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text or numbers under headings; the first column names, the others hold values."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+
+@dataclass(frozen=True)
+class Page:
+    """All that one report tells.
+
+    Attributes
+    ----------
+    title : str
+    text : str
+        What was simulated and why: a docstring, whose first line is the headline.
+    runs : dict of str to Run
+        Whose machines, laws, options and versions are told.
+    promises : tuple of Promise
+    metrics : dict of str to number
+    settings : tuple of Setting
+    tables : tuple of Table
+    figures : tuple of Figure
+    animations : tuple of Animation
+    notes : tuple of str
+        Paragraphs.
+    trouble : str
+        Why the page tells less than it should: that a run was interrupted or failed.
+    """
+
+    title: str
+    text: str = ""
+    runs: Mapping[str, Run] = field(default_factory=dict)
+    promises: tuple[Promise, ...] = ()
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    settings: tuple[Setting, ...] = ()
+    tables: tuple[Table, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    animations: tuple[Animation, ...] = ()
+    notes: tuple[str, ...] = ()
+    trouble: str = ""

@@ -1,5 +1,8 @@
 """A run: everything that was recorded, and what is needed to repeat it."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -92,7 +95,9 @@ class Run:
         """
         table, header = storage.places(path)
         storage.write_header(header, self.meta, self.channels, self.batch)
-        storage.write_table(table, self._arrays(), self.channels, self.batch)
+        # What has no entries, such as the inputs of a machine without actuators, has no columns.
+        filled = tuple(channel for channel in self.channels if channel.size)
+        storage.write_table(table, self._arrays(), filled, self.batch)
         return table
 
     @classmethod
@@ -102,11 +107,52 @@ class Run:
         t, arrays = storage.read_table(path, channels, batch)
         return assembled(t, arrays, header, channels)
 
+    def report(self, path: Any, *, title: str = "", trajectory: int = 0) -> Path:
+        """Write one HTML file that opens offline: figures of all that was recorded, and the motion.
+
+        Parameters
+        ----------
+        path : path
+            Of the file; or a folder, which then holds report.html.
+        title : str
+            By default the name of the machine.
+        trajectory : int
+            Which one to show, in a run of many.
+
+        Returns
+        -------
+        Path
+            Of the file.
+        """
+        # Reports are made of runs, so that this one step back is taken when it is asked for.
+        from framefree.report import run_page, write
+
+        path = Path(path)
+        file = path if path.suffix.lower() in (".html", ".htm") else path / "report.html"
+        return write(run_page(self, title, trajectory), file)
+
     def _arrays(self) -> dict[tuple[str, str], np.ndarray]:
         found = {("state", "x"): self.x, ("state", "v"): self.v, ("state", "u"): self.u}
         found |= {("reference", name): value for name, value in self.reference.items()}
         found |= {("signals", name): value for name, value in self.signals.items()}
         return {("", "t"): self.t, **found}
+
+
+_watcher: ContextVar[Callable[[Run], object] | None] = ContextVar("watcher", default=None)
+
+
+@contextmanager
+def watching(watcher: Callable[[Run], object]) -> Iterator[None]:
+    """Have every run that is recorded, however it ended, handed to a function at once.
+
+    Whoever starts a scenario of several runs thus has those that were made when a later one breaks
+    off; what the function raises ends the scenario.
+    """
+    token = _watcher.set(watcher)
+    try:
+        yield
+    finally:
+        _watcher.reset(token)
 
 
 def assembled(
@@ -118,9 +164,10 @@ def assembled(
 ) -> Run:
     """Return a run of recorded arrays; without a machine, with the one in its header."""
     data = meta.get("machine")
+    watcher = None if machine is None else _watcher.get()
     if machine is None and isinstance(data, dict) and "framefree_machine" in data:
         machine = Machine.from_dict(data)
-    return Run(
+    run = Run(
         machine,
         t,
         arrays["state", "x"],
@@ -131,3 +178,6 @@ def assembled(
         meta,
         channels,
     )
+    if watcher is not None:
+        watcher(run)
+    return run

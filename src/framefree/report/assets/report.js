@@ -1,0 +1,349 @@
+"use strict";
+// Draws the figures and plays the animations of a report. Data stands in script elements of the
+// page: {"traces", "layout", "over_time"} for a figure, see report/scene.py for an animation.
+(() => {
+  const COLORS = ["#2a6fb0", "#e07b1a", "#2c9271", "#a0529f", "#c5434e", "#7a6a58",
+                  "#4aa3c9", "#b8a01c", "#6b7684", "#e58ab0"];
+  const FONT = {family: "system-ui, -apple-system, Segoe UI, Roboto, Arial, sans-serif",
+                size: 13, color: "#1d2733"};
+  const CONFIG = {responsive: true, displaylogo: false, showTips: false,
+                  modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"]};
+  const TYPES = {f4: Float32Array, f8: Float64Array, i2: Int16Array, u2: Uint16Array,
+                 u4: Uint32Array};
+  const figures = [];
+
+  function unpack(packed) {
+    const text = atob(packed.bdata);
+    const bytes = new Uint8Array(text.length);
+    for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+    return new TYPES[packed.dtype](bytes.buffer);
+  }
+
+  function dataOf(element) {
+    return JSON.parse(document.getElementById(element.dataset.of).textContent);
+  }
+
+  // ------------------------------------------------------------------ figures
+
+  function drawFigure(element) {
+    const data = dataOf(element);
+    const traces = data.traces.map((trace) => {
+      const color = COLORS[trace.color % COLORS.length];
+      const again = trace.color >= COLORS.length;   // the palette in its second round
+      return {type: "scatter", name: trace.name, x: unpack(trace.x), y: unpack(trace.y),
+              mode: trace.mode, connectgaps: false, marker: {color, size: 7},
+              line: {color, width: trace.dashed ? 1.8 : 2,
+                     dash: trace.dashed ? "dash" : again ? "dot" : "solid"}};
+    });
+    const axis = {zeroline: false, gridcolor: "#e9edf1", linecolor: "#c9d1d9", showline: true,
+                  ticks: "outside", tickcolor: "#c9d1d9", ticklen: 4, exponentformat: "power",
+                  automargin: true, hoverformat: ".6~g"};
+    const layout = {
+      font: FONT, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "#fff", hovermode: "x",
+      margin: {l: 58, r: 14, t: 10, b: 44}, showlegend: data.layout.showlegend,
+      legend: {orientation: "h", y: 1.02, yanchor: "bottom", x: 0, font: {size: 12}},
+      hoverlabel: {font: {size: 12}, namelength: 40},
+      xaxis: {...axis, ...data.layout.xaxis}, yaxis: {...axis, ...data.layout.yaxis},
+    };
+    if (!data.over_time) layout.hovermode = "closest";
+    return Plotly.newPlot(element, traces, layout, CONFIG).then(() => {
+      if (data.over_time) figures.push(cursor(element, traces));
+    });
+  }
+
+  // A thin line that shows in a figure over time where the animation is.
+  function cursor(element, traces) {
+    const ends = traces.map((trace) => trace.x[trace.x.length - 1]).filter(Number.isFinite);
+    const latest = Math.max(...ends);
+    const line = document.createElement("div");
+    line.className = "now";
+    element.appendChild(line);
+    let last = null;
+    const show = (t, end) => {
+      // A figure of some longer run is not about this motion.
+      if (t === null || latest > 1.05 * end) return;
+      last = [t, end];
+      const {xaxis, _size: size} = element._fullLayout;
+      const at = xaxis.d2p(t);
+      const inside = at >= 0 && at <= size.w;
+      line.style.display = inside ? "block" : "none";
+      line.style.left = `${size.l + at}px`;
+      line.style.top = `${size.t}px`;
+      line.style.height = `${size.h}px`;
+    };
+    element.on("plotly_afterplot", () => { if (last) show(...last); });
+    element.on("plotly_click", (event) => {
+      const chosen = event.points[0].x;
+      players.forEach((player) => player.go(chosen));
+    });
+    return show;
+  }
+
+  // ------------------------------------------------------------------ animations
+
+  const players = [];
+
+  class Player {
+    constructor(card) {
+      this.element = card.querySelector(".scene");
+      this.button = card.querySelector(".controls button");
+      this.slider = card.querySelector(".controls input");
+      this.clock = card.querySelector("output");
+      this.select = card.querySelector("select");
+      const data = dataOf(this.element);
+      this.data = data;
+      this.times = unpack(data.times);
+      this.poses = unpack(data.poses);
+      this.bodies = data.bodies.length;
+      this.meshes = data.meshes.map((mesh) => ({
+        points: unpack(mesh.points), owner: unpack(mesh.owner)}));
+      this.trails = data.trails.map((trail) => unpack(trail.points));
+      this.t = this.times[0];
+      this.end = this.times[this.times.length - 1];
+      this.playing = false;
+      this.busy = false;
+      this.frame = new Float64Array(12 * (this.bodies + 1));
+    }
+
+    draw() {
+      this.poseAt(this.t);
+      const {data} = this;
+      const traces = [];
+      this.moving = [];
+      data.meshes.forEach((mesh, i) => {
+        const triangles = unpack(mesh.triangles);
+        const n = triangles.length / 3;
+        const [I, J, K] = [0, 1, 2].map((c) => {
+          const column = new Uint32Array(n);
+          for (let k = 0; k < n; k++) column[k] = triangles[3 * k + c];
+          return column;
+        });
+        const facecolor = Array.from(unpack(mesh.color), (c) => mesh.palette[c]);
+        const names = Array.from(this.meshes[i].owner, (b) => (b < 0 ? "world" : data.bodies[b]));
+        this.moving.push(traces.length);
+        traces.push({type: "mesh3d", ...this.meshAt(i), i: I, j: J, k: K, facecolor,
+                     opacity: mesh.opacity, text: names.map(escaped), hoverinfo: "text",
+                     showlegend: false, flatshading: false,
+                     lighting: {ambient: 0.62, diffuse: 0.75, specular: 0.12, roughness: 0.7,
+                                fresnel: 0.05, vertexnormalsepsilon: 0, facenormalsepsilon: 0},
+                     lightposition: {x: 3000, y: -6000, z: 9000}});
+      });
+      if (data.ties.length) {
+        this.moving.push(traces.length);
+        traces.push({type: "scatter3d", mode: "lines", ...this.tiesAt(), hoverinfo: "skip",
+                     name: "springs, dampers, ties", line: {color: "#6b7684", width: 4}});
+      }
+      this.addCurves(traces);
+      const axis = (title, range) => ({
+        title: {text: `${title} (m)`, font: {size: 12}}, range, autorange: false,
+        backgroundcolor: "#f7f9fb", showbackground: true, gridcolor: "#dfe5eb",
+        zerolinecolor: "#b9c4cf", tickfont: {size: 11}, showspikes: false, nticks: 6});
+      const [x, y, z] = data.aspect;
+      const layout = {
+        font: FONT, margin: {l: 0, r: 0, t: 0, b: 0}, paper_bgcolor: "rgba(0,0,0,0)",
+        uirevision: "camera",
+        legend: {orientation: "h", x: 0, y: 0, yanchor: "bottom", font: {size: 12},
+                 bgcolor: "rgba(255,255,255,.7)"},
+        scene: {xaxis: axis("x", data.ranges[0]), yaxis: axis("y", data.ranges[1]),
+                zaxis: axis("z", data.ranges[2]), aspectmode: "manual", aspectratio: {x, y, z},
+                camera: {eye: {x: data.eye[0], y: data.eye[1], z: data.eye[2]},
+                         center: {x: 0, y: 0, z: -0.05}}, dragmode: "orbit"},
+      };
+      return Plotly.newPlot(this.element, traces, layout,
+                            {...CONFIG, modeBarButtonsToRemove: ["resetCameraLastSave3d",
+                             "tableRotation", "hoverClosest3d"]}).then(() => this.control());
+    }
+
+    addCurves(traces) {
+      const {data} = this;
+      data.paths.forEach((path, i) => {
+        traces.push({type: "scatter3d", mode: "lines", ...columns(unpack(path.points)),
+                     name: escaped(path.name), hoverinfo: "name",
+                     line: {color: COLORS[(5 + i) % COLORS.length], width: 4, dash: "dash"}});
+      });
+      data.trails.forEach((trail, i) => {
+        const color = COLORS[(4 + i) % COLORS.length];
+        traces.push({type: "scatter3d", mode: "lines", ...columns(this.trails[i]),
+                     showlegend: false, hoverinfo: "skip", opacity: 0.3,
+                     line: {color, width: 2}});
+        this.moving.push(traces.length);
+        traces.push({type: "scatter3d", mode: "lines", ...this.trailAt(i),
+                     name: `path of ${escaped(trail.name)}`, hoverinfo: "name",
+                     line: {color, width: 5}});
+      });
+    }
+
+    // Rotation (row by row) and position of every body at time t; the world comes last.
+    poseAt(t) {
+      const {times, poses, bodies, frame} = this;
+      let low = 0, high = times.length - 1;
+      while (high - low > 1) {
+        const middle = (low + high) >> 1;
+        if (times[middle] <= t) low = middle; else high = middle;
+      }
+      const span = times[high] - times[low];
+      const s = span > 0 ? Math.min(Math.max((t - times[low]) / span, 0), 1) : 0;
+      this.index = low + s;
+      for (let b = 0; b < bodies; b++) {
+        const p = 7 * (low * bodies + b), q = 7 * (high * bodies + b);
+        let dot = 0;
+        for (let k = 3; k < 7; k++) dot += poses[p + k] * poses[q + k];
+        const sign = dot < 0 ? -s : s;
+        const m = [];
+        for (let k = 0; k < 7; k++) {
+          m.push((1 - s) * poses[p + k] + (k < 3 ? s : sign) * poses[q + k]);
+        }
+        const size = Math.hypot(m[3], m[4], m[5], m[6]);
+        const [w, x, y, z] = [m[3] / size, m[4] / size, m[5] / size, m[6] / size];
+        frame.set([1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y),
+                   2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x),
+                   2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y),
+                   m[0], m[1], m[2]], 12 * b);
+      }
+      frame.set([1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0], 12 * bodies);
+    }
+
+    place(body, x, y, z, k, out) {
+      const f = this.frame, o = 12 * (body < 0 ? this.bodies : body);
+      out.x[k] = f[o] * x + f[o + 1] * y + f[o + 2] * z + f[o + 9];
+      out.y[k] = f[o + 3] * x + f[o + 4] * y + f[o + 5] * z + f[o + 10];
+      out.z[k] = f[o + 6] * x + f[o + 7] * y + f[o + 8] * z + f[o + 11];
+    }
+
+    meshAt(i) {
+      const {points, owner} = this.meshes[i];
+      const out = empty(owner.length);
+      for (let k = 0; k < owner.length; k++) {
+        this.place(owner[k], points[3 * k], points[3 * k + 1], points[3 * k + 2], k, out);
+      }
+      return out;
+    }
+
+    tiesAt() {
+      const out = empty(3 * this.data.ties.length);
+      this.data.ties.forEach(([a, p, b, q], i) => {
+        this.place(a, ...p, 3 * i, out);
+        this.place(b, ...q, 3 * i + 1, out);
+        out.x[3 * i + 2] = out.y[3 * i + 2] = out.z[3 * i + 2] = NaN;
+      });
+      return out;
+    }
+
+    trailAt(i) {
+      const points = this.trails[i], low = Math.floor(this.index), s = this.index - low;
+      const out = columns(points.subarray(0, 3 * (low + 1)), 1);
+      const high = Math.min(low + 1, points.length / 3 - 1);
+      ["x", "y", "z"].forEach((c, k) => {
+        out[c][low + 1] = (1 - s) * points[3 * low + k] + s * points[3 * high + k];
+      });
+      return out;
+    }
+
+    show(t) {
+      this.t = t;
+      this.slider.value = String((t - this.times[0]) / (this.end - this.times[0] || 1));
+      this.clock.textContent = `${t.toFixed(this.digits)} s`;
+      figures.forEach((mark) => mark(t, this.end));
+      if (this.busy) return;   // the picture is drawn again when the one before it is there
+      this.busy = true;
+      this.poseAt(t);
+      const parts = [
+        ...this.meshes.map((_, i) => this.meshAt(i)),
+        ...(this.data.ties.length ? [this.tiesAt()] : []),
+        ...this.trails.map((_, i) => this.trailAt(i)),
+      ];
+      const update = {x: parts.map((p) => p.x), y: parts.map((p) => p.y), z: parts.map((p) => p.z)};
+      Plotly.restyle(this.element, update, this.moving).then(() => {
+        this.busy = false;
+        this.shown = (this.shown || 0) + 1;
+        this.element.dataset.shown = String(this.shown);
+        if (!this.playing && this.t !== t) this.show(this.t);
+      });
+    }
+
+    go(t) { this.show(Math.min(Math.max(t, this.times[0]), this.end)); }
+
+    control() {
+      const length = this.end - this.times[0];
+      this.digits = length > 20 ? 1 : length > 2 ? 2 : length > 0.2 ? 3 : 5;
+      const natural = length >= 2 && length <= 30 ? 1 : rounded(length / 10);
+      const speeds = [0.1, 0.25, 0.5, 1, 2, 4].map((f) => Number((f * natural).toPrecision(3)));
+      for (const speed of speeds) {
+        this.select.add(new Option(`${speed} × real time`, speed, speed === natural,
+                                   speed === natural));
+      }
+      this.slider.addEventListener("input", () => {
+        this.pause();
+        this.show(this.times[0] + Number(this.slider.value) * length);
+      });
+      this.button.addEventListener("click", () => (this.playing ? this.pause() : this.play()));
+      this.show(this.t);
+      players.push(this);
+    }
+
+    play() {
+      this.playing = true;
+      this.button.classList.add("playing");
+      this.button.setAttribute("aria-label", "Pause");
+      if (this.t >= this.end) this.t = this.times[0];
+      let before = null;
+      const step = (now) => {
+        if (!this.playing) return;
+        const passed = before === null ? 0 : Math.min((now - before) / 1000, 0.25);
+        before = now;
+        let t = this.t + passed * Number(this.select.value);
+        if (t > this.end) {
+          // Stay at the end for a moment, then begin anew.
+          t = this.t < this.end ? this.end : this.times[0];
+        }
+        this.show(t);
+        requestAnimationFrame(step);
+      };
+      requestAnimationFrame(step);
+    }
+
+    pause() {
+      this.playing = false;
+      this.button.classList.remove("playing");
+      this.button.setAttribute("aria-label", "Play");
+    }
+  }
+
+  // 1, 2 or 5 times a power of ten.
+  function rounded(value) {
+    if (!(value > 0)) return 1;
+    const power = 10 ** Math.floor(Math.log10(value));
+    const lead = value / power;
+    return Number(((lead < 1.5 ? 1 : lead < 3.5 ? 2 : lead < 7.5 ? 5 : 10) * power).toPrecision(3));
+  }
+
+  function empty(n) {
+    return {x: new Float32Array(n), y: new Float32Array(n), z: new Float32Array(n)};
+  }
+
+  function columns(points, more = 0) {
+    const n = points.length / 3, out = empty(n + more);
+    for (let k = 0; k < n; k++) {
+      out.x[k] = points[3 * k]; out.y[k] = points[3 * k + 1]; out.z[k] = points[3 * k + 2];
+    }
+    return out;
+  }
+
+  function escaped(text) {
+    return text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+  }
+
+  // ------------------------------------------------------------------ the page
+
+  async function main() {
+    for (const card of document.querySelectorAll(".animation")) await new Player(card).draw();
+    for (const element of document.querySelectorAll(".figure")) {
+      await drawFigure(element);
+      await new Promise((done) => setTimeout(done));   // the page stays alive in between
+    }
+    players.forEach((player) => player.show(player.t));
+    document.documentElement.dataset.ready = "true";
+  }
+
+  main();
+})();

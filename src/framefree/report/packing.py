@@ -1,0 +1,24 @@
+"""Arrays and text in the forms that the page's script takes."""
+
+import base64
+import json
+from typing import Any
+
+import numpy as np
+
+
+def packed(values: Any, dtype: str = "f4") -> dict[str, str]:
+    """Return an array as base64 text of little-endian numbers, the way Plotly takes it."""
+    data = np.ascontiguousarray(values, dtype=f"<{dtype}").tobytes()
+    return {"dtype": dtype, "bdata": base64.b64encode(data).decode("ascii")}
+
+
+def plain(text: str) -> str:
+    """Return text for Plotly, which would otherwise read tags in it."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def script_json(data: Any) -> str:
+    """Return JSON that may stand inside a script element, whatever texts it holds."""
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

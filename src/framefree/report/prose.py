@@ -1,0 +1,105 @@
+"""Docstrings and numbers for the reader: HTML paragraphs, meanings of settings, short numbers."""
+
+import inspect
+import math
+import re
+from html import escape
+from typing import Any
+
+import numpy as np
+
+_SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
+
+
+def headline(text: str) -> str:
+    """Return the first line of a docstring."""
+    return inspect.cleandoc(text).partition("\n")[0]
+
+
+def body(text: str) -> str:
+    """Return a docstring without its first line and without sections such as Parameters."""
+    rest = inspect.cleandoc(text).partition("\n")[2]
+    found = _SECTION.search(rest)
+    return (rest[: found.start()] if found else rest).strip()
+
+
+def meanings(text: str) -> dict[str, str]:
+    """Return what a docstring says of each parameter or attribute."""
+    text = inspect.cleandoc(text)
+    found: dict[str, str] = {}
+    marks = [*_SECTION.finditer(text)]
+    ends = [*(mark.start() for mark in marks[1:]), len(text)]
+    for mark, end in zip(marks, ends, strict=False):
+        if mark[1] not in ("Parameters", "Attributes"):
+            continue
+        names: list[str] = []
+        for line in text[mark.end() : end].splitlines():
+            if line and not line[0].isspace():
+                names = [name.strip() for name in line.partition(":")[0].split(",")]
+            elif line.strip():
+                for name in names:
+                    found[name] = f"{found.get(name, '')} {line.strip()}".strip()
+    return found
+
+
+def paragraphs(text: str) -> str:
+    """Return text as HTML: paragraphs, lists, indented blocks as they are, `code` marked."""
+    parts = []
+    for block in re.split(r"\n\s*\n", text.strip("\n")):
+        lines = block.splitlines()
+        if not block.strip():
+            continue
+        if all(line.startswith("    ") for line in lines):
+            parts.append(f"<pre>{escape(inspect.cleandoc(block))}</pre>")
+        elif all(re.match(r"[-*] |  ", line) for line in lines):
+            items = re.split(r"\n(?=[-*] )", block)
+            rows = "".join(f"<li>{inline(item[2:])}</li>" for item in items)
+            parts.append(f"<ul>{rows}</ul>")
+        else:
+            parts.append(f"<p>{inline(' '.join(line.strip() for line in lines))}</p>")
+    return "\n".join(parts)
+
+
+def inline(text: str) -> str:
+    """Return one line of text as HTML, with `code` marked."""
+    pieces = re.split(r"(``[^`]+``|`[^`]+`)", text)
+    return "".join(
+        f"<code>{escape(piece.strip('`'))}</code>" if piece.startswith("`") else escape(piece)
+        for piece in pieces
+    )
+
+
+def number(value: Any, digits: int = 6) -> str:
+    """Return a number, or anything else, as short text."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, float | int):
+        return str(value)
+    if isinstance(value, int):
+        return f"{value:d}" if abs(value) < 10**12 else f"{value:.6g}"
+    if math.isnan(value):
+        return "not a number"
+    return f"{value:.{digits}g}"
+
+
+def brief(value: Any, most: int = 280) -> str:
+    """Return nested data of a header as one line."""
+    text = _brief(value)
+    return text if len(text) <= most else f"{text[: most - 2]} …"
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, dict):
+        if "framefree_machine" in value or "not_recorded" in value:
+            return str(value.get("name") or "a machine")
+        kind = value.get("type", "")
+        items = {k: v for k, v in value.items() if k not in ("type", "name") and v is not None}
+        inner = ", ".join(f"{key} {_brief(item)}" for key, item in items.items())
+        return f"{kind} ({inner})" if kind and inner else kind or inner
+    if isinstance(value, list | tuple):
+        return ", ".join(_brief(item) for item in value) if not _nested(value) else str(value)
+    return number(value, 6) if isinstance(value, float) else str(value)
+
+
+def _nested(value: Any) -> bool:
+    return any(isinstance(item, list | tuple) for item in value)
