@@ -1,0 +1,157 @@
+"""What a run says about its robust law: the uncertainty met, and the bound that follows."""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from framefree.control.law import ControlError
+from framefree.control.robust.bound import UltimateBound, ultimate_bound
+from framefree.control.robust.law import RobustControl
+from framefree.machine import Machine
+
+
+class UncertaintyWarning(UserWarning):
+    """The uncertainty that a run met is not below the force meant to withstand it."""
+
+
+class Recorded(Protocol):
+    """What is needed of a run."""
+
+    machine: Machine | None
+    t: np.ndarray
+    x: np.ndarray
+    v: np.ndarray
+    u: np.ndarray
+    signals: dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Robustness:
+    """A run of a robust law, assessed.
+
+    Attributes
+    ----------
+    coordinates : tuple of str
+    t : (rows,)
+    d : (rows, n)
+        What the model did not know, Nm and N.
+    dbar : (n,)
+        Largest |d_i|.
+    kappa : (n,)
+        What the law sets against it.
+    bound : UltimateBound
+        From dbar and the positions of the run.
+    entered : int or None
+        First row from which the guarantee holds: V within its level.
+    V_left : float
+        Largest V after that, over its level: at most 1 if the proof is right.
+    e_left : float
+        Largest |e_i| after that, over its envelope: at most 1.
+    """
+
+    coordinates: tuple[str, ...]
+    t: np.ndarray
+    d: np.ndarray
+    dbar: np.ndarray
+    kappa: np.ndarray
+    bound: UltimateBound
+    entered: int | None
+    V_left: float
+    e_left: float
+
+    @property
+    def exceeded(self) -> tuple[str, ...]:
+        """Coordinates in which kappa does not exceed the uncertainty."""
+        pairs = zip(self.coordinates, self.kappa, self.dbar, strict=True)
+        return tuple(name for name, kappa, dbar in pairs if kappa <= dbar)
+
+
+def assess(
+    law: RobustControl,
+    run: Recorded,
+    *,
+    acceleration: Any = None,
+    parameters: Any = None,
+    masses: int = 500,
+) -> Robustness:
+    """Measure the uncertainty that a run met, and compute the bound that follows from it.
+
+    Warns (`UncertaintyWarning`) if kappa does not exceed it: then V may rise far from the origin.
+
+    Parameters
+    ----------
+    law : RobustControl
+    run : Run
+        One trajectory of the law, on its own or another machine.
+    acceleration : (rows, n), optional
+        Of the independent velocities. By default their central differences: means over two rows,
+        so record densely where forces jump.
+    parameters : optional
+        Values of the model's tunable numbers during the run, one vector or one a row.
+    masses : int
+        Number of rows whose positions the bound looks at.
+    """
+    x, v, u = _of_model(law, run)
+    t, moving = run.t, law.places[1]
+    if acceleration is None:
+        rows = slice(1, -1)
+        a = (v[2:, moving] - v[:-2, moving]) / (t[2:] - t[:-2])[:, None]
+        # The mean force over the same two steps, by Simpson's rule.
+        u = (u[:-2] + 4 * u[1:-1] + u[2:]) / 6
+    else:
+        rows, a = slice(None), np.asarray(acceleration, float)
+    if isinstance(parameters, np.ndarray) and parameters.ndim == 2:
+        parameters = parameters[rows]
+    d, mass = law.uncertainty(x[rows], v[rows], a, u, parameters)
+    dbar = np.abs(d).max(axis=0)
+    chosen = np.unique(np.linspace(0, len(mass) - 1, masses).astype(int))
+    gains = law.Lambda, law.K, law.kappa, law.eps
+    bound = ultimate_bound(*gains, dbar, mass[chosen])
+    found = Robustness(law.coordinates, t[rows], d, dbar, law.kappa, bound, *_kept(law, run, bound))
+    if found.exceeded:
+        listed = ", ".join(
+            f"`{name}`: {kappa:.4g} against {most:.4g}"
+            for name, kappa, most in zip(law.coordinates, law.kappa, dbar, strict=True)
+            if kappa <= most
+        )
+        warnings.warn(
+            f"kappa does not exceed the uncertainty of the run ({listed}): errors may leave the "
+            "boundary layer",
+            UncertaintyWarning,
+            stacklevel=2,
+        )
+    return found
+
+
+def _kept(
+    law: RobustControl, run: Recorded, bound: UltimateBound
+) -> tuple[int | None, float, float]:
+    """Return when V came below its level, and how near V and e came to their bounds since."""
+    V, e = run.signals["V"], run.signals["e"].reshape(len(run.t), -1)
+    below = np.flatnonzero(bound.V >= V)
+    if not len(below):
+        return None, np.inf, np.inf
+    first = int(below[0])
+    envelope = bound.envelope(run.t[first:], e[first], law.Lambda)
+    ratio = np.abs(e[first:]) / np.where(envelope > 0, envelope, 1.0)
+    return first, float(V[first:].max() / bound.V) if bound.V > 0 else 0.0, float(ratio.max())
+
+
+def _of_model(law: RobustControl, run: Recorded) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return x, v and u of the law's machine, by name."""
+    plant, model = run.machine, law.machine
+    if run.x.ndim != 2:
+        raise ControlError("`assess` takes runs of one trajectory")
+    if plant is None or plant is model:
+        return run.x, run.v, run.u
+    x, v, u = (
+        [here.index(name) for name in there]
+        for here, there in (
+            (plant.x_names, model.x_names),
+            (plant.v_names, model.v_names),
+            (plant.u_names, model.u_names),
+        )
+    )
+    return run.x[:, x], run.v[:, v], run.u[:, u]

@@ -1,0 +1,257 @@
+"""Tracking in minimal coordinates that withstands bounded uncertainty [Dastranj2026].
+
+With e = q - q_d, s = de/dt + Lambda e, qd_r = dq_d/dt - Lambda e and qdd_r its rate,
+
+    Q_a = Gamma qdd_r + C(q, qd) qd_r - Q_e - K s - kappa sat(s / eps)
+    Gamma ds/dt + C s = -K s - kappa sat(s / eps) + d,      V = 1/2 s^T Gamma s
+    dV/dt = -s^T K s - s^T kappa sat(s / eps) + s^T d
+
+where Q_e is what acts besides the drives (gravity, springs, friction) and d what the model does not
+know. The document prints h = C qd in the place of C qd_r; its proof then fails by s^T C s (errata
+E2-6). `printed` keeps that variant.
+"""
+
+from collections.abc import Mapping
+from dataclasses import InitVar, dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+
+import casadi as ca
+import numpy as np
+
+from framefree.control.law import Command, ControlError, Law
+from framefree.control.references.base import Reference
+from framefree.kernel import Kernel, compile
+from framefree.machine import Machine
+from framefree.machine.part import set_field
+from framefree.motion.embedded import Embedded
+from framefree.motion.embedded.maps import Solved
+from framefree.motion.embedded.state import EmbeddedState
+from framefree.motion.spatial import solve_symmetric
+from framefree.motion.tree.inputs import input_bias, input_matrix
+
+Matrix = Any
+
+
+@dataclass(frozen=True)
+class RobustControl(Law):
+    """The robust law of any machine in minimal coordinates, closed loops and couplings included.
+
+    Needs references "x", "v" and "a" of the machine's joints, of which only the independent ones
+    are read: a reference need not close the loops.
+
+    Signals, of the independent velocities in their order (`coordinates`): `e`, `s`; `V`; `V_rate`,
+    what dV/dt is without uncertainty; and `force`, the generalised force asked for. What a run
+    tells of the uncertainty: `assess`.
+
+    Parameters
+    ----------
+    machine : Machine
+        The model. The plant may have bodies more; joints are matched by name.
+    Lambda, K, kappa, eps : float or (n,)
+        Pace of the error (1/s), damping (Nm s/rad, N s/m), largest force against uncertainty (Nm,
+        N) and width of the layer in which it changes sign (rad/s, m/s), one a coordinate; all
+        positive but for kappa, which may be 0.
+    printed : bool
+        Whether the law is that of the document, with h instead of C qd_r.
+    equations : Embedded, optional
+        Of the machine, where the default choice of minimal coordinates is not wanted.
+
+    Attributes
+    ----------
+    embedded : Embedded
+        The equations in use.
+    """
+
+    machine: Machine
+    Lambda: Any = 1.0
+    K: Any = 30.0
+    kappa: Any = 50.0
+    eps: Any = 1e-4
+    printed: bool = False
+    equations: InitVar[Embedded | None] = None
+    embedded: Embedded = field(init=False, repr=False, compare=False)
+
+    needs: ClassVar[tuple[str, ...]] = ("x", "v", "a")
+    units: ClassVar[Mapping[str, str]] = {"V": "J", "V_rate": "W"}
+
+    def __post_init__(self, equations: Embedded | None) -> None:
+        if equations is not None and equations.machine is not self.machine:
+            raise ControlError("`equations` of RobustControl must be those of its machine")
+        set_field(self, "embedded", equations or Embedded(self.machine))
+        self._check_coordinates()
+        for name in ("Lambda", "K", "kappa", "eps"):
+            set_field(self, name, self._gain(name))
+        self._check_inputs()
+
+    # ------------------------------------------------------------------ coordinates
+
+    @property
+    def coordinates(self) -> tuple[str, ...]:
+        """Names of the independent velocities."""
+        return self.embedded.v_names
+
+    @cached_property
+    def places(self) -> tuple[list[int], list[int]]:
+        """Where the independent coordinates and velocities stand in x and v of the machine."""
+        names = [self.machine.x_names.index(name) for name in self.coordinates]
+        return names, list(self.embedded.map.independent or ())
+
+    def reduced(self, x: Matrix, v: Matrix) -> tuple[Matrix, Matrix]:
+        """Return the state in the model's minimal coordinates, of casadi columns."""
+        # Where loops are solved, minimal configurations are those of the whole tree.
+        chosen, moving = self.places
+        return (x if self._solved else x[chosen, :]), v[moving, :]
+
+    @property
+    def _solved(self) -> bool:
+        return isinstance(self.embedded.map, Solved)
+
+    def _check_coordinates(self) -> None:
+        if self.embedded.map.independent is None:
+            raise ControlError(
+                "the minimal coordinates of RobustControl must be coordinates of the machine's "
+                f"joints, got: {', '.join(self.embedded.v_names)}"
+            )
+        for joint in self.machine.joints:
+            used = set(joint.v_names) & set(self.embedded.v_names)
+            if used and not joint.kind.vector:
+                raise ControlError(
+                    f"joint `{joint.name}` is {type(joint.kind).__name__}: the error q - q_d of "
+                    "RobustControl needs plain coordinates at the independent joints"
+                )
+
+    def _gain(self, name: str) -> np.ndarray:
+        n, value = len(self.coordinates), np.asarray(getattr(self, name), float)
+        lowest = 0.0 if name == "kappa" else np.nextafter(0.0, 1.0)
+        if value.shape not in ((), (n,)) or not (np.isfinite(value) & (value >= lowest)).all():
+            raise ControlError(
+                f"`{name}` of RobustControl must be one positive number or {n}, for "
+                f"{', '.join(self.coordinates)}; got {value.tolist()}"
+            )
+        return np.array(np.broadcast_to(value, (n,)))
+
+    def _check_inputs(self) -> None:
+        x, v = ca.SX.sym("x", self.machine.nx), ca.SX.sym("v", self.machine.nv)
+        G, _ = self._inputs(self.embedded.at(*self.reduced(x, v)))
+        rank, n = ca.sprank(G) if G.nnz() else 0, len(self.coordinates)
+        if rank < n:
+            raise ControlError(
+                f"the actuators of `{self.machine.name}` reach {rank} of its {n} independent "
+                f"velocities ({', '.join(self.coordinates)}): RobustControl needs all"
+            )
+
+    # ------------------------------------------------------------------ the law
+
+    def control(
+        self, t: Matrix, x: Matrix, v: Matrix, reference: Mapping[str, Matrix], memory: Matrix
+    ) -> Command:
+        """Return the inputs at a state."""
+        chosen, moving = self.places
+        q, qd = x[chosen, :], v[moving, :]
+        q_d, qd_d = reference["x"][chosen, :], reference["v"][moving, :]
+        qdd_d = reference["a"][moving, :]
+        gain = {name: ca.DM(getattr(self, name)) for name in ("Lambda", "K", "kappa", "eps")}
+        e, e_rate = q - q_d, qd - qd_d
+        s = e_rate + gain["Lambda"] * e
+        x_min, v_min = self.reduced(x, v)
+        state = self.embedded.at(x_min, v_min)
+        C = ca.SX(self.embedded.quantity("coriolis").trace(x=x_min, v=v_min)["coriolis"].value)
+        pushed = gain["K"] * s + gain["kappa"] * ca.fmax(ca.fmin(s / gain["eps"], 1), -1)
+        # The model's inverse dynamics hold C qd; with qd = qd_r + s what is too much is C s.
+        force = state.inverse(qdd_d - gain["Lambda"] * e_rate) - pushed
+        V_rate = -ca.dot(s, pushed)
+        if self.printed:
+            V_rate += ca.dot(s, C @ s)
+        else:
+            force -= C @ s
+        signals = {
+            "e": e,
+            "s": s,
+            "V": ca.dot(s, state.mass @ s) / 2,
+            "V_rate": V_rate,
+            "force": force,
+        }
+        return Command(self._delivered(state, force), signals)
+
+    def _inputs(self, state: EmbeddedState) -> tuple[Matrix, Matrix]:
+        """Return G (n x nu) and g (n): the actuators give the generalised force G u + g."""
+        E = state.chart.E
+        return E.T @ input_matrix(state.tree), E.T @ input_bias(state.tree)
+
+    def _delivered(self, state: EmbeddedState, force: Matrix) -> Matrix:
+        """Return the inputs of least norm that give a generalised force."""
+        G, g = self._inputs(state)
+        if ca.SX(G).is_constant():
+            return ca.DM(np.linalg.pinv(ca.DM(G).full())) @ (force - g)
+        return G.T @ solve_symmetric(G @ G.T, force - g)
+
+    # ------------------------------------------------------------------ in numbers
+
+    @cached_property
+    def _uncertainty(self) -> Kernel:
+        machine = self.machine
+        n = len(self.coordinates)
+        symbols = {
+            "x": ca.SX.sym("x", machine.nx),
+            "v": ca.SX.sym("v", machine.nv),
+            "a": ca.SX.sym("a", n),
+            "u": ca.SX.sym("u", machine.nu),
+        }
+        state = self.embedded.at(*self.reduced(symbols["x"], symbols["v"]))
+        G, g = self._inputs(state)
+        d = state.inverse(symbols["a"]) - G @ symbols["u"] - g
+        if len(machine.parameters):
+            symbols["parameters"] = machine.parameters.symbols
+        outputs = [ca.densify(d), ca.densify(state.mass)]
+        function = ca.Function("d", list(symbols.values()), outputs, list(symbols), ["d", "mass"])
+        return compile(function, shapes={"d": (n,), "mass": (n, n)})
+
+    def uncertainty(
+        self, x: Any, v: Any, a: Any, u: Any, parameters: Any = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return what the model does not know, d, and its mass matrix Gamma.
+
+            d = Gamma a + h - Q_e - Q_a     at the acceleration that was seen
+
+        Parameters
+        ----------
+        x : (nx,) or (rows, nx)
+        v : (nv,) or (rows, nv)
+            Of the model's joints.
+        a : (n,) or (rows, n)
+            Accelerations of the independent velocities.
+        u : (nu,) or (rows, nu)
+        parameters : optional
+            Values of the model's tunable numbers, one vector or one a row; default the defaults.
+        """
+        given = [np.ascontiguousarray(value, dtype=float) for value in (x, v, a, u)]
+        if len(self.machine.parameters):
+            many = isinstance(parameters, np.ndarray) and parameters.ndim == 2
+            values = parameters if many else self.machine.parameters.values(parameters)
+            given.append(np.ascontiguousarray(values))
+        d, mass = self._uncertainty(*given)
+        return d, mass
+
+    def check(self, reference: Reference, times: Any, parameters: Any = None) -> None:
+        """Refuse a reference that takes the machine through a position its loops are singular in.
+
+        Every position is closed from the one before it.
+
+        Raises
+        ------
+        SingularError
+            Naming the loop.
+        ClosureError
+            Where the loops cannot be closed at all.
+        """
+        t = ca.SX.sym("t")
+        path = ca.Function("x", [t], [ca.densify(ca.SX(reference.at(t)["x"]))])
+        chosen, _ = self.places
+        x = None
+        for time in np.asarray(times, float):
+            wanted = path(time).full().ravel()
+            x = wanted if x is None else x.copy()
+            x[chosen] = wanted[chosen]
+            if self._solved:
+                x = self.embedded.close(x, parameters)
