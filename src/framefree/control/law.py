@@ -12,6 +12,10 @@ run) and give
    `Command.memory` is its next value. Where the law is evaluated at every stage of an integrator,
    memory changes once a step, with its value at the start of the step;
 5. ``units``: units of its signals, for the record: {"V": "J"}.
+
+A law that cannot be written as expressions, such as one with an iterative solver in it, is a
+`NumericLaw`: it gives ``command`` on NumPy arrays instead of ``control``, says in ``signals`` what
+it will record, and is evaluated from Python once a control period.
 """
 
 from abc import ABC, abstractmethod
@@ -54,8 +58,8 @@ class Command(NamedTuple):
     memory: Matrix | None = None
 
 
-class Law(ABC):
-    """Base of all laws; see the contract at the top of this file."""
+class AnyLaw(ABC):
+    """What all laws have; see the contract at the top of this file."""
 
     machine: Machine
     needs: tuple[str, ...] = ()
@@ -71,10 +75,45 @@ class Law(ABC):
         """Initial memory (n,)."""
         return np.zeros(0)
 
+
+class Law(AnyLaw):
+    """Base of all laws that are expressions; see the contract at the top of this file."""
+
     @abstractmethod
     def control(
         self, t: Matrix, x: Matrix, v: Matrix, reference: Mapping[str, Matrix], memory: Matrix
     ) -> Command:
+        """Return the inputs, and what is to be recorded, at a state of the law's machine."""
+
+
+class NumericCommand(NamedTuple):
+    """What a law in numbers gives: as `Command`, on NumPy arrays."""
+
+    u: np.ndarray
+    signals: Mapping[str, Any] = _NOTHING
+    memory: np.ndarray | None = None
+
+
+class NumericLaw(AnyLaw):
+    """Base of laws that are evaluated in Python; see the contract at the top of this file.
+
+    A law must depend on nothing but its arguments: what it remembers is its memory.
+    """
+
+    @property
+    def signals(self) -> Mapping[str, tuple[int, ...]]:
+        """Shapes of all signals by name."""
+        return _NOTHING
+
+    @abstractmethod
+    def command(
+        self,
+        t: float,
+        x: np.ndarray,
+        v: np.ndarray,
+        reference: Mapping[str, np.ndarray],
+        memory: np.ndarray,
+    ) -> NumericCommand:
         """Return the inputs, and what is to be recorded, at a state of the law's machine."""
 
 

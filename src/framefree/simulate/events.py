@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from framefree.control.law import Law
+from framefree.control.law import AnyLaw
 from framefree.control.references.base import Reference
 from framefree.machine import Loop, Machine, MachineError
 from framefree.motion.constrained import Constrained
@@ -30,7 +30,7 @@ class Scene:
     """
 
     machine: Machine
-    law: Law | None
+    law: AnyLaw | None
     reference: Reference | None
     parameters: np.ndarray
     law_parameters: np.ndarray
@@ -69,12 +69,12 @@ class Change(Event):
     machine : Machine
         For instance with a body exchanged. If its tunable numbers are others, they have their
         defaults.
-    law : Law
+    law : Law or NumericLaw
     reference : Reference
     """
 
     machine: Machine | None = None
-    law: Law | None = None
+    law: AnyLaw | None = None
     reference: Reference | None = None
 
     def after(self, scene: Scene) -> Scene:

@@ -14,6 +14,7 @@ command held in between. Everything that one step hands to the next is a named s
     held      the command that acts; only where it is needed again: for predictions, and where
               one step of the loop is one of the integrator; then also
     count     steps since it began to act
+    told      what a law in numbers has said, which is a `NumericLaw` that runners ask
 """
 
 from collections.abc import Callable
@@ -24,7 +25,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from framefree.control.law import Command, Law
+from framefree.control.law import AnyLaw, Command, Law, NumericLaw
 from framefree.control.references.base import Reference
 from framefree.machine import Machine
 from framefree.simulate.actuation import Drive, actuate, limited
@@ -34,6 +35,7 @@ from framefree.simulate.errors import SimulationError
 from framefree.simulate.groups import Extended
 from framefree.simulate.integrators import DormandPrince, Integrator
 from framefree.simulate.load import Load
+from framefree.simulate.numeric import Told
 from framefree.simulate.plants import NativePlant, PlantState
 from framefree.simulate.predict import Predictor
 
@@ -48,7 +50,7 @@ class Loop:
     Attributes
     ----------
     plant : NativePlant
-    law : Law or None
+    law : Law, NumericLaw or None
     reference : Reference or None
     disturbances : tuple of Disturbance
     limits : bool
@@ -68,7 +70,7 @@ class Loop:
     """
 
     plant: NativePlant
-    law: Law | None = None
+    law: AnyLaw | None = None
     reference: Reference | None = None
     disturbances: tuple[Disturbance, ...] = ()
     limits: bool = True
@@ -82,6 +84,8 @@ class Loop:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "symbols", self._make_symbols())
+        if self.told is not None:
+            self.told.check(self.ratio)
 
     # ------------------------------------------------------------------ states and inputs
 
@@ -100,13 +104,14 @@ class Loop:
             "pipe": np.tile(u, self.delay),
             "held": u,
             "count": np.zeros(1),
+            "told": np.zeros(0 if self.told is None else self.told.size),
         }
         return {name: values[name] for name in self.states}
 
     @property
     def states(self) -> tuple[str, ...]:
         """Names of the states of the loop, but for those that it does without."""
-        names = ("x", "v", "drive", "memory", "pipe", "held", "count")
+        names = ("x", "v", "drive", "memory", "pipe", "held", "count", "told")
         return tuple(name for name in names if name in self.symbols)
 
     def _make_symbols(self) -> Symbols:
@@ -121,6 +126,7 @@ class Loop:
             "pipe": nu * self.delay,
             "held": nu if keeps else 0,
             "count": 1 if gated else 0,
+            "told": 0 if self.told is None else self.told.size,
             "noise": 2 * machine.nv if self.noisy else 0,
         }
         symbols = {n: ca.SX.sym(n, size) for n, size in sizes.items() if size or n in ("x", "v")}
@@ -146,20 +152,25 @@ class Loop:
         """Which joints and actuators of the plant are those of the law's machine."""
         return None if self.law is None else Correspondence(self.machine, self.law.machine)
 
+    @cached_property
+    def told(self) -> Told | None:
+        """How a law in numbers tells what it has found."""
+        return Told(self.law) if isinstance(self.law, NumericLaw) else None
+
     def references(self, t: Matrix) -> dict[str, Matrix]:
         """Return the reference at a time."""
         return {} if self.reference is None else self.reference.at(t)
 
-    def command(
-        self, t: Matrix, x: Matrix, v: Matrix, memory: Matrix, *, ahead: bool = False
-    ) -> Command:
-        """Return the law's command for the plant at a measured state of the joints, limited.
+    def seen(
+        self, t: Matrix, x: Matrix, v: Matrix, *, ahead: bool = False
+    ) -> tuple[Matrix, Matrix, Matrix, dict[str, Matrix]]:
+        """Return time, state and reference as the law sees them, at a measured state of the joints.
 
         With `ahead`, the state is first predicted, where the loop has a predictor.
         """
         law, same = self.law, self.correspondence
         if law is None or same is None:
-            return Command(ca.SX(self.machine.nu, 1))
+            raise SimulationError("there is no law that could see anything")
         x, v = same.x(x), same.v(v)
         if ahead and self.predictor is not None:
             t = t + self.predictor.lead
@@ -172,7 +183,22 @@ class Loop:
                 raise SimulationError(
                     f"the law {law.name} needs a reference `{name}`; given: {known}"
                 )
-        found = law.control(t, x, v, reference, memory)
+        return t, x, v, reference
+
+    def command(
+        self, t: Matrix, x: Matrix, v: Matrix, memory: Matrix, *, ahead: bool = False
+    ) -> Command:
+        """Return the law's command for the plant, limited; arguments as for `seen`."""
+        law, same = self.law, self.correspondence
+        if law is None or same is None:
+            return Command(ca.SX(self.machine.nu, 1))
+        seen = self.seen(t, x, v, ahead=ahead)
+        if self.told is not None:
+            found = self.told.command(self.given("told"))
+        elif isinstance(law, Law):
+            found = law.control(*seen, memory)
+        else:
+            raise SimulationError(f"`law` must be a Law or a NumericLaw, got {law!r}")
         u = ca.densify(ca.SX(found.u))
         if u.shape != (law.machine.nu, 1):
             raise SimulationError(
@@ -287,6 +313,8 @@ class Loop:
             t = s["time"] + k * s["h"]
             x, column = self._advance(integrator, t, s["h"], x, column, command)
         following |= self._split(x, column)
+        if self.told is not None:
+            following["told"] = s["told"]
         return self._function("step", {f"{name}_next": following[name] for name in self.states})
 
     def _advance(
@@ -336,7 +364,21 @@ class Loop:
         begun, _ = self.controller(self.plant.at(s["time"], s["x"], s["v"]))
         return self._function("control", {f"{k}_next": begun[k] for k in begun if k in s})
 
+    def question(self) -> ca.Function:
+        """Return what a law in numbers is asked: time, x, v, and its references in their order."""
+        s = self.symbols
+        state = self.plant.at(s["time"], s["x"], s["v"])
+        t, x, v, reference = self.seen(s["time"], *self.measured(state), ahead=True)
+        return self._function(
+            "question", {"t": t, "x_seen": x, "v_seen": v, **_numbered(reference)}
+        )
+
     def _function(self, name: str, outputs: dict[str, Matrix]) -> ca.Function:
         dense = [ca.densify(ca.SX(value)) for value in outputs.values()]
         symbols = list(self.symbols.values())
         return ca.Function(name, symbols, dense, list(self.symbols), list(outputs))
+
+
+def _numbered(reference: dict[str, Matrix]) -> dict[str, Matrix]:
+    """Return references under names that functions may have."""
+    return {f"reference_{k}": value for k, value in enumerate(reference.values())}

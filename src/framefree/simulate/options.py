@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from framefree.control.law import Law
+from framefree.control.law import AnyLaw
 from framefree.control.references.base import Reference
 from framefree.machine import Machine
 from framefree.motion.constrained import Constrained
@@ -165,7 +165,7 @@ class Options:
     def first_scene(
         self,
         machine: Machine,
-        law: Law | None,
+        law: AnyLaw | None,
         reference: Reference | None,
         state: tuple[Any, Any],
         parameters: tuple[Any, Any],

@@ -17,7 +17,13 @@ from framefree.simulate.options import Options
 from framefree.simulate.plants import native_plant
 from framefree.simulate.predict import Predictor
 from framefree.simulate.record import Recorder
-from framefree.simulate.runners import Adaptive, AdaptiveRunner, RolloutRunner, Runner
+from framefree.simulate.runners import (
+    Adaptive,
+    AdaptiveRunner,
+    AskingRunner,
+    RolloutRunner,
+    Runner,
+)
 from framefree.simulate.runners.adaptive import StepTooSmall
 from framefree.simulate.runners.base import States
 from framefree.simulate.storage import Arrays
@@ -96,6 +102,10 @@ class Segment:
         )
 
     def _make_runner(self) -> Runner:
+        runner = self._stepping_runner()
+        return runner if self.loop.told is None else AskingRunner(runner, self.loop.told)
+
+    def _stepping_runner(self) -> Runner:
         options, method = self.options, self.options.method
         noise = None
         if options.noise is not None:
@@ -160,6 +170,7 @@ class Segment:
 
     def keep_last(self, state: States, step: int) -> None:
         """Record the last state of a run."""
+        state = self.runner.ready(state, step)
         self._keep({name: array[..., None, :] for name, array in state.items()}, step, 1)
 
     def joint_state(self, state: States, step: int) -> tuple[np.ndarray, np.ndarray]:

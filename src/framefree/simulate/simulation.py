@@ -5,7 +5,7 @@ from dataclasses import replace
 from time import monotonic
 from typing import Any
 
-from framefree.control.law import Law
+from framefree.control.law import AnyLaw
 from framefree.control.references.base import Reference
 from framefree.machine import Machine
 from framefree.motion import Equations
@@ -24,7 +24,7 @@ from framefree.simulate.segment import Segment
 
 def simulate(
     machine: Machine,
-    law: Law | None = None,
+    law: AnyLaw | None = None,
     reference: Reference | None = None,
     x0: Any = None,
     v0: Any = None,
@@ -58,8 +58,9 @@ def simulate(
     ----------
     machine : Machine
         The plant. The law's own machine may be another: joints and actuators are matched by name.
-    law : Law, optional
-        Without one, all inputs are zero.
+    law : Law or NumericLaw, optional
+        Without one, all inputs are zero. A `NumericLaw` needs `control_dt`, and time: it is
+        evaluated in Python.
     reference : Reference, optional
         What the law follows.
     x0, v0 : (nx,), (nv,) or (batch, nx), (batch, nv)

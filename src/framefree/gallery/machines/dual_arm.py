@@ -66,8 +66,8 @@ def dual_arm(damping: float = DAMPING, effort: float = EFFORT) -> Machine:
     """
     left, right = (_arm(side, damping, effort) for side in "lr")
     torso = Shape("world", "box", (0.12, 0.2, 0.4), (0, 0, 0.3), color=(0.35, 0.38, 0.42, 1))
-    parts = [(*a, *b) for a, b in zip(left, right, strict=True)]
-    return _robot("dual arm", *parts[:2], (torso, *parts[2]))
+    bodies, joints, shapes = ((*a, *b) for a, b in zip(left, right, strict=True))
+    return _robot("dual arm", bodies, joints, (torso, *shapes))
 
 
 def seven_joint_arm(damping: float = DAMPING, effort: float = EFFORT) -> Machine:

@@ -86,6 +86,10 @@ class Runner(ABC):
     def advance(self, state: States, first: int, count: int, every: int) -> Rows:
         """Move on by `count` steps of the loop from its step `first`."""
 
+    def ready(self, state: States, step: int) -> States:
+        """Return the state at a step with all that is needed to record it."""
+        return state
+
     def varying(self, first: int, count: int, every: int = 1) -> States:
         """Return the time, and the noise, at steps first, first + every, ...."""
         found = {"time": self.clock.times(first, count, every)}

@@ -10,7 +10,7 @@ from framefree.motion.constrained.algebra import MassFactor
 
 @dataclass(frozen=True)
 class Kkt(Solver):
-    """The acceleration from ``[M A^T; A 0] (a, -lam) = (Q, b)``, by the Schur complement A M^-1 A^T.
+    """The acceleration from ``[M A^T; A 0] (a, -lam) = (Q, b)``, by its complement A M^-1 A^T.
 
     The same acceleration as `UdwadiaKalaba` in half the operations, where b is in the range of A:
     rows whose pivot is rounding are left out. It squares the condition number of the rows, and
