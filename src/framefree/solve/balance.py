@@ -1,0 +1,180 @@
+"""The balance of forces at zero acceleration, its slopes, and what it says of small motions.
+
+With multipliers lam of loops and couplings, a state (x, v) under inputs u has no acceleration where
+
+    f = bias(x, v) - B(x) u - input_bias(x, v) - A(x)^T lam = 0,      phi(x) = 0,
+    A v = 0,      b(x, v) = 0            (from A a = b at a = 0)
+
+and keeps having none if f does not change along the motion: (df/dx) v = A^T d(lam)/dt. Slopes by x
+are taken on the tangent space, x (+) eps.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from framefree.machine import Machine
+from framefree.motion.constrained import Constrained
+from framefree.motion.constrained.report import without_noise
+from framefree.motion.constrained.solve import Solution, gauss, null_space
+from framefree.motion.equations import Equations
+from framefree.motion.linearise.linearise import deviation
+from framefree.solve.kinematics import constrained
+
+Matrix = Any
+Point = tuple[np.ndarray, ...]
+"""x, v, u, lam and d(lam)/dt."""
+
+
+@dataclass(frozen=True)
+class Linear:
+    """Small motions about a state without acceleration.
+
+    Attributes
+    ----------
+    A : (2 r, 2 r)
+        d/dt y = A y with (eps, dv) = basis y: deviations of x and v that the constraints allow.
+    basis : (2 nv, 2 r)
+    """
+
+    A: np.ndarray
+    basis: np.ndarray
+
+
+class Balance:
+    """Forces, constraints and their slopes at states of a machine without tunable numbers."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.equations: Constrained = constrained(machine)
+        self.tree: Equations = self.equations.base
+        self.rows = len(self.equations.labels)
+        nv, nu = machine.nv, machine.nu
+        self.sizes = {"x": machine.nx, "v": nv, "u": nu, "lam": self.rows, "rate": self.rows}
+
+    def split(self, z: np.ndarray) -> Point:
+        """Return x, v, u, lam and d(lam)/dt of a column of all of them."""
+        return tuple(np.split(z, np.cumsum(list(self.sizes.values()))[:-1]))
+
+    # ------------------------------------------------------------------ expressions
+
+    @cached_property
+    def _symbols(self) -> dict[str, Matrix]:
+        return {name: ca.SX.sym(name, size) for name, size in self.sizes.items()}
+
+    @cached_property
+    def _constraint(self) -> dict[str, Matrix]:
+        s = self._symbols
+        found = self.equations.quantity("constraint").trace(x=s["x"], v=s["v"])
+        return {name: ca.SX(output.value) for name, output in found.items()}
+
+    @cached_property
+    def _load(self) -> Matrix:
+        """What actuators and constraints exert (nv)."""
+        s = self._symbols
+        B = self._of_tree("input_matrix", "x")
+        return (
+            B @ s["u"] + self._of_tree("input_bias", "x", "v") + self._constraint["A"].T @ s["lam"]
+        )
+
+    def _of_tree(self, name: str, *inputs: str) -> Matrix:
+        (found,) = (
+            self.tree.quantity(name).trace(**{key: self._symbols[key] for key in inputs}).values()
+        )
+        return ca.SX(found.value)
+
+    @cached_property
+    def _f(self) -> Matrix:
+        return self._of_tree("bias", "x", "v") - self._load
+
+    @cached_property
+    def _tangent(self) -> Matrix:
+        return ca.SX(self.machine.rate_matrix(self._symbols["x"]))
+
+    def _by_x(self, value: Matrix) -> Matrix:
+        return ca.jacobian(value, self._symbols["x"]) @ self._tangent
+
+    @cached_property
+    def _f_slopes(self) -> tuple[Matrix, Matrix]:
+        """Slopes (nv x nv) of f by x and by v; those of the bias in closed form."""
+        s = self._symbols
+        still = ca.SX.zeros(self.machine.nv)
+        passive = self.tree.quantity("inverse_derivatives").trace(x=s["x"], v=s["v"], a=still)
+        by_x, by_v = (ca.SX(passive[name].value) for name in ("dforce_dx", "dforce_dv"))
+        return by_x - self._by_x(self._load), by_v - ca.jacobian(self._load, s["v"])
+
+    def _function(self, *outputs: Matrix) -> ca.Function:
+        dense = [ca.densify(ca.SX(value)) for value in outputs]
+        return ca.Function("balance", list(self._symbols.values()), dense)
+
+    # ------------------------------------------------------------------ residuals
+
+    @cached_property
+    def at_rest(self) -> ca.Function:
+        """From a point to f and phi, and their slopes by x, v, u, lam and d(lam)/dt."""
+        by_x, by_v = self._f_slopes
+        s, rows = self._symbols, self._constraint
+        others = [ca.jacobian(self._f, s[name]) for name in ("u", "lam", "rate")]
+        zero = [ca.SX(self.rows, self.sizes[name]) for name in ("v", "u", "lam", "rate")]
+        slopes = ca.blockcat([[by_x, by_v, *others], [rows["gradient"], *zero]])
+        return self._function(ca.vertcat(self._f, rows["position"]), slopes)
+
+    @cached_property
+    def in_motion(self) -> ca.Function:
+        """The same with A v, b, and the rate of f along the motion, as further rows."""
+        s, rows = self._symbols, self._constraint
+        drift = ca.jtimes(self._f, s["x"], self._tangent @ s["v"]) - rows["A"].T @ s["rate"]
+        more = ca.vertcat(rows["velocity"], rows["b"], drift)
+        values = [ca.jacobian(more, s[name]) for name in ("v", "u", "lam", "rate")]
+        r, J = self.at_rest(*s.values())
+        slopes = ca.vertcat(J, ca.horzcat(self._by_x(more), *values))
+        return self._function(ca.vertcat(r, more), slopes)
+
+    # ------------------------------------------------------------------ in numbers
+
+    def force(self, x: np.ndarray, v: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """Return the joint forces (nv) of the actuators."""
+        B = self.tree.functions["input_matrix"](x).full().reshape(self.machine.nv, -1)
+        return B @ u + self.tree.functions["input_bias"](x, v).full().ravel()
+
+    def acceleration(self, x: np.ndarray, v: np.ndarray, u: np.ndarray) -> Solution:
+        """Return the acceleration with its constraint forces, ranks found by SVD."""
+        return self.equations.solve(x, v, self.force(x, v, u))
+
+    def mass(self, x: np.ndarray) -> np.ndarray:
+        """Return M (nv, nv)."""
+        return self.tree.functions["mass"](x).full()
+
+    @cached_property
+    def _slopes(self) -> ca.Function:
+        s, rows = self._symbols, self._constraint
+        W, _ = deviation(self.machine, s["x"], s["v"], ca.SX(self.machine.nv, 1))
+        outputs = [self._f, *self._f_slopes, self._of_tree("mass", "x"), W]
+        outputs += [rows["A"], rows["size"], self._by_x(rows["velocity"])]
+        return self._function(*outputs, self._by_x(rows["b"]), ca.jacobian(rows["b"], s["v"]))
+
+    def slopes(
+        self, x: np.ndarray, v: np.ndarray, u: np.ndarray, lam: np.ndarray
+    ) -> list[np.ndarray]:
+        """Return f, its slopes by x and v, M, W, A, d(A v)/dx, db/dx and db/dv."""
+        found = [value.full() for value in self._slopes(x, v, u, lam, np.zeros(self.rows))]
+        f, by_x, by_v, M, W, A, size, *rest = found
+        return [f.ravel(), by_x, by_v, M, W, without_noise(A, size.ravel()), *rest]
+
+    def linear(self, x: np.ndarray, v: np.ndarray, u: np.ndarray) -> Linear:
+        """Return the small motions about a state without acceleration, inputs held."""
+        lam = self.acceleration(x, v, u).multipliers
+        _, f_x, f_v, M, W, A, eta_x, b_x, b_v = self.slopes(x, v, u, lam)
+        basis = null_space(np.block([[A, np.zeros_like(A)], [eta_x, A]]))
+        eps, dv = np.split(basis, 2)
+        a = gauss(M, -(f_x @ eps + f_v @ dv), A, b_x @ eps + b_v @ dv)
+        return Linear(basis.T @ np.vstack([dv - W @ eps, a]), basis)
+
+
+@lru_cache(maxsize=8)
+def balance(machine: Machine) -> Balance:
+    """Return the balance of a machine, the same one when asked again."""
+    return Balance(machine)
