@@ -21,6 +21,7 @@ from framefree.control.prototype.allocate import (
 )
 from framefree.control.prototype.kinematics import along, way
 from framefree.control.prototype.parameters import PairParameters, collected
+from framefree.control.prototype.polytope import irredundant, nearest_inside
 from framefree.control.prototype.template import Motion, Sided, Template
 from framefree.geometry import se3
 from framefree.machine import Machine
@@ -250,9 +251,13 @@ class PrototypeControl(Law):
 
     def _within(self, u: Matrix, H: Matrix) -> Matrix:
         """Return the inputs of the polytope that are nearest in the metric H."""
-        if not len(self.machine.input_polytope[1]):
-            return u
-        raise ControlError("limits need the solver of quadratic programs")
+        A, b = self._polytope
+        return nearest_inside(u, H, A, b) if len(b) else u
+
+    @cached_property
+    def _polytope(self) -> tuple[np.ndarray, np.ndarray]:
+        A, b = self.machine.input_polytope
+        return irredundant(A, b) if len(b) else (A, b)
 
 
 def _scaled(matrix: np.ndarray) -> np.ndarray:

@@ -1,0 +1,275 @@
+"""From bandwidths and dampings to the parameters of a prototype.
+
+A fully actuated machine takes any prototype. One that hangs on its thrust does not: of a prototype
+with centers of inertia s, damping l and stiffness h on its z axis only those can be matched, to
+first order about hovering, that have [Konz2024, ch. 5]
+
+    l = h,    Theta = m (h - s)(s - eps),    Upsilon = 0,    Pi = m g (h - s)
+
+about x and y, moments taken about the parameters' own centers. eps is how far the thrust's line of
+action makes the craft behave as if its center were higher: 0 for a quadcopter,
+J_x sin(beta)/(m l') for propellers inclined by beta. Mass, damping, stiffness and the two heights
+are free: as many as place the four poles of moving sideways.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from framefree.control.law import ControlError
+from framefree.control.prototype.law import PrototypeControl
+from framefree.geometry import Moments
+
+Mode = tuple[float, float]
+"""Natural frequency (rad/s) and damping ratio."""
+
+
+@dataclass(frozen=True)
+class Gains:
+    """Parameters of one frame of a prototype."""
+
+    inertia: Moments
+    damping: Moments
+    stiffness: Moments
+
+    def on(self, key: Any) -> dict[str, dict[Any, Moments]]:
+        """Return the arguments of `PrototypeControl` for a frame or pair."""
+        return {name: {key: getattr(self, name)} for name in ("inertia", "damping", "stiffness")}
+
+
+def free_body(mass: float, inertia: Any, translation: Mode, rotation: Any) -> Gains:
+    """Return uncoupled gains of a body: one mode for all directions, one or three for turning.
+
+    Parameters
+    ----------
+    mass, inertia : float, (3,)
+        Of the prototype, kg and kg m^2: how much an error of position counts beside one of
+        attitude where inputs are short.
+    translation : (frequency, damping ratio)
+        rad/s, 1.
+    rotation : (frequency, damping ratio) or three of them
+    """
+    modes = np.broadcast_to(np.asarray(rotation, float), (3, 2))
+    theta = np.broadcast_to(np.asarray(inertia, float), 3)
+    w, zeta = modes.T
+    rate, ratio = translation
+    _positive(mass=mass, inertia=theta, frequency=[*w, rate], damping=[*zeta, ratio])
+    origin = (0.0, 0.0, 0.0)
+    return Gains(
+        Moments.of_body(mass, origin, np.diag(theta)),
+        Moments.of_body(2 * ratio * rate * mass, origin, np.diag(2 * zeta * w * theta)),
+        Moments.of_body(rate**2 * mass, origin, np.diag(w**2 * theta)),
+    )
+
+
+def characteristic(*modes: Mode) -> np.ndarray:
+    """Return the coefficients (lowest first, the highest is 1) of prod (s^2 + 2 zeta w s + w^2)."""
+    found = np.ones(1)
+    for w, zeta in modes:
+        found = np.convolve(found, [w * w, 2 * zeta * w, 1.0])
+    return found
+
+
+@dataclass(frozen=True)
+class Sideways:
+    """Matched parameters of moving sideways, all about own centers: see `thrust_borne`."""
+
+    mass: float
+    damping: float
+    stiffness: float
+    s: float
+    h: float
+    gravity: float
+
+    @property
+    def moment(self) -> float:
+        """Pi, Nm/rad."""
+        return self.mass * self.gravity * (self.h - self.s)
+
+    def inertia(self, eps: float) -> float:
+        """Return Theta, kg m^2, about the axis with this eps (m)."""
+        return self.mass * (self.h - self.s) * (self.s - eps)
+
+
+def sideways(mass: float, poles: Sequence[float], gravity: float, eps: float) -> Sideways:
+    """Place the four poles of moving sideways.
+
+        k = m p0 p1/D,  d = m p1^2/D,  h = eps + g p3/p1,  s = eps + g p1/D,  D = p1 p2 - p0 p3
+
+    Parameters
+    ----------
+    mass : float
+        Of the prototype, kg.
+    poles : (4,) or (5,)
+        Coefficients p0, p1, p2, p3 of the characteristic polynomial, see `characteristic`.
+    gravity, eps : float
+        m/s^2 and m.
+
+    Raises
+    ------
+    ControlError
+        Unless all roots are in the left half plane: just then are all parameters positive and
+        h > s > eps.
+    """
+    p0, p1, p2, p3 = (float(p) for p in poles[:4])
+    D = p1 * p2 - p0 * p3
+    if not (min(p0, p1, p2, p3) > 0 and p3 * D > p1 * p1):
+        raise ControlError(
+            "the poles of moving sideways cannot be had: the polynomial with coefficients "
+            f"{[p0, p1, p2, p3, 1.0]} (lowest first) is not stable, and a prototype for it would "
+            "need h > s > eps with negative moments"
+        )
+    return Sideways(
+        mass, mass * p1 * p1 / D, mass * p0 * p1 / D, eps + gravity * p1 / D,
+        eps + gravity * p3 / p1, gravity,
+    )
+
+
+def thrust_borne(
+    mass: float,
+    poles: Sequence[float],
+    yaw: Mode,
+    yaw_inertia: float,
+    *,
+    gravity: float = 9.81,
+    eps: tuple[float, float] = (0.0, 0.0),
+) -> Gains:
+    """Return matched gains of a craft that hangs on its thrust: quadcopter, bicopter, PVTOL.
+
+    Parameters
+    ----------
+    mass : float
+        kg.
+    poles : (4,)
+        Of moving sideways, see `characteristic`. Where eps differs between x and y, it holds for
+        the larger, about which the heights are chosen.
+    yaw : (frequency, damping ratio)
+    yaw_inertia : float
+        kg m^2; a small one gives heading a low priority where inputs are short.
+    gravity : float
+    eps : (2,)
+        For moving along x and along y, m.
+    """
+    _positive(mass=mass, yaw_inertia=yaw_inertia, frequency=yaw[0], damping=yaw[1])
+    found = sideways(mass, poles, gravity, max(eps))
+    w, zeta = yaw
+    theta = np.diag([found.inertia(eps[1]), found.inertia(eps[0]), yaw_inertia])
+    upsilon = np.diag([0.0, 0.0, 2 * zeta * w * yaw_inertia])
+    pi = np.diag([found.moment, found.moment, w * w * yaw_inertia])
+    low, high = (0.0, 0.0, found.s), (0.0, 0.0, found.h)
+    return Gains(
+        Moments.of_body(mass, low, theta),
+        Moments.of_body(found.damping, high, upsilon),
+        Moments.of_body(found.stiffness, high, pi),
+    )
+
+
+def chosen(
+    mass: float,
+    s: float,
+    h: float,
+    damping: float,
+    stiffness: float,
+    yaw: tuple[float, float, float],
+    *,
+    gravity: float = 9.81,
+    eps: tuple[float, float] = (0.0, 0.0),
+) -> Gains:
+    """Return the matched gains with these free parameters; yaw is (inertia, damping, stiffness).
+
+    Raises
+    ------
+    ControlError
+        Unless h > s > eps.
+    """
+    if not h > s > max(eps):
+        raise ControlError(
+            f"a matched prototype needs h > s > eps, got h = {h}, s = {s}, eps = {max(eps)}: its "
+            "inertia or its stiffness against tilting would not be positive"
+        )
+    _positive(mass=mass, damping=damping, stiffness=stiffness, yaw=yaw)
+    found = Sideways(mass, damping, stiffness, s, h, gravity)
+    tilt = found.moment
+    theta = np.diag([found.inertia(eps[1]), found.inertia(eps[0]), yaw[0]])
+    return Gains(
+        Moments.of_body(mass, (0, 0, s), theta),
+        Moments.of_body(damping, (0, 0, h), np.diag([0.0, 0.0, yaw[1]])),
+        Moments.of_body(stiffness, (0, 0, h), np.diag([tilt, tilt, yaw[2]])),
+    )
+
+
+@dataclass(frozen=True)
+class Matching:
+    """How far a prototype is from what a machine can do, for small errors about an equilibrium.
+
+    Attributes
+    ----------
+    damping, stiffness : (nv - nu, nv)
+        B_perp^T (M Mbar^-1 Dbar - D) and B_perp^T (M Mbar^-1 Kbar - K): zero where the machine
+        moves as the prototype does.
+    template_poles, poles : (2 nv,) complex
+        Of the prototype, and of the machine under the law.
+    """
+
+    damping: np.ndarray
+    stiffness: np.ndarray
+    template_poles: np.ndarray
+    poles: np.ndarray
+
+    @property
+    def error(self) -> float:
+        """Largest entry of the two conditions."""
+        return float(max(np.abs(self.damping).max(initial=0), np.abs(self.stiffness).max(initial=0)))
+
+    @property
+    def stable(self) -> bool:
+        """Whether all small errors decay."""
+        return bool((self.poles.real < -1e-9 * np.abs(self.poles).max()).all())
+
+
+def matching(law: PrototypeControl, x_R: Any = None) -> Matching:
+    """Return the linearised matching conditions of a law about rest at x_R, by default neutral."""
+    machine, nv = law.machine, law.machine.nv
+    x_R = machine.neutral() if x_R is None else np.asarray(x_R, float)
+    eps, v = ca.SX.sym("eps", nv), ca.SX.sym("v", nv)
+    rest = ca.SX(nv, 1)
+    x = machine.integrate(ca.SX(ca.DM(x_R)), eps)
+    reference = {"x": ca.SX(ca.DM(x_R)), "v": rest, "a": rest}
+    plant, wanted = law.kinetics(x, v), law.template(x, v, reference)
+    u = ca.SX.sym("u", machine.nu)
+    force = plant.b - plant.B @ u
+    command = law.control(ca.SX(0), x, v, reference, ca.SX(0, 1)).u
+    a = plant.accelerations(command)
+    outputs = [command, plant.M, plant.B, wanted.M]
+    outputs += [ca.jacobian(f, y) for f in (wanted.b, force, a) for y in (v, eps)]
+    function = ca.Function("linear", [eps, v, u], [ca.densify(o) for o in outputs])
+    still = np.zeros(nv)
+    hover = np.array(function(still, still, np.zeros(machine.nu))[0]).ravel()
+    values = [np.array(value) for value in function(still, still, hover)]
+    _, M, B, Mbar, Dbar, Kbar, D, K, by_v, by_x = values
+    U, s, _ = np.linalg.svd(B)
+    rank = int((s > 1e-9 * s.max()).sum())
+    across = U[:, rank:].T
+    carried = across @ M @ np.linalg.inv(Mbar)
+    inverse = np.linalg.inv(Mbar)
+    return Matching(
+        carried @ Dbar - across @ D,
+        carried @ Kbar - across @ K,
+        _poles(-inverse @ Kbar, -inverse @ Dbar),
+        _poles(by_x, by_v),
+    )
+
+
+def _poles(by_x: np.ndarray, by_v: np.ndarray) -> np.ndarray:
+    nv = len(by_x)
+    A = np.block([[np.zeros((nv, nv)), np.eye(nv)], [by_x, by_v]])
+    return np.sort_complex(np.linalg.eigvals(A))
+
+
+def _positive(**values: Any) -> None:
+    for name, value in values.items():
+        if not (np.asarray(value, float) > 0).all():
+            raise ControlError(f"`{name}` of a prototype must be positive, got {value}")
