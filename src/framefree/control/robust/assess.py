@@ -1,6 +1,7 @@
 """What a run says about its robust law: the uncertainty met, and the bound that follows."""
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -19,12 +20,18 @@ class UncertaintyWarning(UserWarning):
 class Recorded(Protocol):
     """What is needed of a run."""
 
-    machine: Machine | None
-    t: np.ndarray
-    x: np.ndarray
-    v: np.ndarray
-    u: np.ndarray
-    signals: dict[str, np.ndarray]
+    @property
+    def machine(self) -> Machine | None: ...  # noqa: D102, as the rest of a run
+    @property
+    def t(self) -> np.ndarray: ...  # noqa: D102
+    @property
+    def x(self) -> np.ndarray: ...  # noqa: D102
+    @property
+    def v(self) -> np.ndarray: ...  # noqa: D102
+    @property
+    def u(self) -> np.ndarray: ...  # noqa: D102
+    @property
+    def signals(self) -> Mapping[str, np.ndarray]: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
@@ -102,7 +109,7 @@ def assess(
         u = (u[:-2] + 4 * u[1:-1] + u[2:]) / 6
     else:
         rows, a = slice(None), np.asarray(acceleration, float)
-    if isinstance(parameters, np.ndarray) and parameters.ndim == 2:
+    if np.ndim(parameters) == 2:
         parameters = parameters[rows]
     d, mass = law.uncertainty(x[rows], v[rows], a, u, parameters)
     dbar = np.abs(d).max(axis=0)

@@ -227,7 +227,7 @@ class RobustControl(Law):
         """
         given = [np.ascontiguousarray(value, dtype=float) for value in (x, v, a, u)]
         if len(self.machine.parameters):
-            many = isinstance(parameters, np.ndarray) and parameters.ndim == 2
+            many = np.ndim(parameters) == 2
             values = parameters if many else self.machine.parameters.values(parameters)
             given.append(np.ascontiguousarray(values))
         d, mass = self._uncertainty(*given)

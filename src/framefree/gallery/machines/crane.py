@@ -32,7 +32,7 @@ from framefree.motion.embedded import Embedded, Embedding
 
 LENGTH, SIDE, CLOSED_LENGTH, STROKE = 2.0, 0.35, 0.425, 0.2
 """Length of boom and arm, L0, l0 and the largest delta, m."""
-COORDINATES = ("phi", "theta", "delta")
+COORDINATES: tuple[str, ...] = ("phi", "theta", "delta")
 LONGER = 1.3
 """By how much the second link that is put in by reconfiguration is longer and heavier."""
 
@@ -113,7 +113,7 @@ def crane_model(scale: float = 1.0) -> Machine:
         (*_links(scale), Body("rod", None)),
         (*_link_joints(), _stroke("boom", "rod", (LENGTH - SIDE, 0, 0))),
         _frames(scale),
-        couplings=(Coupling("triangle", "zeta", "delta", elbow),),
+        couplings=(Coupling("triangle", "zeta", ("delta",), elbow),),
         actuators=_motors(),
         geometry=_shapes(scale),
         name="crane model",

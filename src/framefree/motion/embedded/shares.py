@@ -48,7 +48,7 @@ def shares(equations: Embedded, x: Any, v: Any, parameters: Any = None) -> Share
     """
     given: list[Any] = []
     if len(equations.machine.parameters):
-        many = isinstance(parameters, np.ndarray) and parameters.ndim == 2
+        many = np.ndim(parameters) == 2
         given = [parameters if many else equations.machine.parameters.values(parameters)]
     x, v = np.asarray(x, float), np.asarray(v, float)
     Gamma = np.asarray(equations.kernel("body_mass")(x, *given))
