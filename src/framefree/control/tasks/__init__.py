@@ -7,11 +7,15 @@ from framefree.control.tasks.frames import FrameMotion, Frames
 from framefree.control.tasks.held import HeldObject
 from framefree.control.tasks.joint_control import JointControl
 from framefree.control.tasks.law import TaskControl
+from framefree.control.tasks.limited import LimitedTaskControl
+from framefree.control.tasks.report import LevelReport, TaskReport, task_report
 from framefree.control.tasks.solvers import (
     Answer,
+    Bounds,
     Kkt,
     Level,
     Problem,
+    ProxQp,
     Solver,
     StrictPriority,
     UdwadiaKalaba,
@@ -20,6 +24,7 @@ from framefree.control.tasks.solvers import (
 
 __all__ = [
     "Answer",
+    "Bounds",
     "FrameControl",
     "FrameMotion",
     "Frames",
@@ -28,14 +33,19 @@ __all__ = [
     "JointControl",
     "Kkt",
     "Level",
+    "LevelReport",
+    "LimitedTaskControl",
     "Problem",
+    "ProxQp",
     "RigidCoupling",
     "Rows",
     "Solver",
     "StrictPriority",
     "Task",
     "TaskControl",
+    "TaskReport",
     "UdwadiaKalaba",
     "Weighted",
     "critical",
+    "task_report",
 ]

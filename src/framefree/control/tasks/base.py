@@ -70,9 +70,9 @@ class Task(ABC):
 
     def settle_gains(self) -> None:
         """Damp critically where no Kd is given, and refuse gains that are no gains."""
-        if self.Kd is None:
-            object.__setattr__(self, "Kd", critical(self.Kp))
         for word in ("Kp", "Kd"):
+            if word == "Kd" and self.Kd is None:
+                object.__setattr__(self, "Kd", critical(self.Kp))
             gain = np.asarray(getattr(self, word), float)
             if gain.shape not in ((), (len(self.parts),)) or not (gain >= 0).all():
                 raise ControlError(

@@ -29,12 +29,15 @@ class Recovery:
     def inputs(self, tau: Matrix) -> tuple[Matrix, Matrix]:
         """Return the inputs u of least squares for joint forces tau, and ``tau - B u - bias``."""
         wanted = tau - self.bias
-        if self._constant:
-            u = ca.sparsify(ca.DM(pseudo_inverse(ca.DM(self.B).full()))) @ wanted
-        else:
-            sizes = ca.SX.ones(self.B.shape[0], 1) * ca.sumsqr(self.B)
-            u = RowSpace(self.B, sizes, None).least(wanted)
+        u = self.least(wanted)
         return u, wanted - self.B @ u
+
+    def least(self, wanted: Matrix) -> Matrix:
+        """Return ``B^+ wanted`` (nu x k)."""
+        if self._constant:
+            return ca.sparsify(ca.DM(pseudo_inverse(ca.DM(self.B).full()))) @ wanted
+        sizes = ca.SX.ones(self.B.shape[0], 1) * ca.sumsqr(self.B)
+        return RowSpace(self.B, sizes, None).least(wanted)
 
     def unactuated(self, carried: slice | None = None) -> Matrix:
         """Return N (k x nv) with ``N (tau - bias) = 0`` iff actuators can give tau.

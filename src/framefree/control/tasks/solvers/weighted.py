@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-import casadi as ca
 import numpy as np
 
 from framefree.control.law import ControlError
@@ -49,5 +48,5 @@ def softened(problem: Problem, weight: Any) -> tuple[Matrix, Matrix]:
         raise ControlError(f"`weight` must be a number or {len(soft)} of them, got {weight}")
     M, Q = problem.M, problem.Q
     for level, w in zip(soft, np.broadcast_to(weight, len(soft)).tolist(), strict=True):
-        M, Q = M + w * ca.mtimes(level.A.T, level.A), Q + w * ca.mtimes(level.A.T, level.b)
+        M, Q = M + w * (level.A.T @ level.A), Q + w * (level.A.T @ level.b)
     return M, Q

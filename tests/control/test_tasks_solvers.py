@@ -1,0 +1,197 @@
+"""Solvers agree with each other and with independent ones, where the theory says so."""
+
+import numpy as np
+import pytest
+
+from framefree.control.law import ControlError
+from framefree.control.tasks import (
+    Bounds,
+    Kkt,
+    Level,
+    Problem,
+    ProxQp,
+    StrictPriority,
+    UdwadiaKalaba,
+    Weighted,
+)
+from framefree.control.tasks.report import examined
+from framefree.motion.constrained.solve import METHODS, solve
+
+SHAPES = ((4, 2, 1), (6, 3, 2), (7, 6, 3), (9, 4, 4), (14, 6, 6))
+"""Size, rows of the first and of the second level."""
+COUNT = 200
+"""Problems of each shape: 1000 in all."""
+
+
+def random_rows(rng, m, n, deficient):
+    """Return rows; if deficient, some are combinations of others or zero."""
+    A = rng.normal(size=(m, n))
+    if deficient and m > 1:
+        for i in range(1, m, 2):
+            A[i] = rng.normal(size=i) @ A[:i] if i % 3 else 0.0
+    return A
+
+
+def random_mass(rng, n):
+    Q, _ = np.linalg.qr(rng.normal(size=(n, n)))
+    return Q @ np.diag(rng.uniform(0.1, 10, n)) @ Q.T
+
+
+def problems(shape, *, consistent=True, semidefinite=False):
+    n, m1, m2 = shape
+    for k in range(COUNT):
+        rng = np.random.default_rng([n, k])
+        M, Q, wish = random_mass(rng, n), 5 * rng.normal(size=n), rng.normal(size=n)
+        if semidefinite:
+            values, vectors = np.linalg.eigh(M)
+            values[: m1 // 2 + 1] = 0.0
+            M = vectors @ np.diag(values) @ vectors.T
+        A1, A2 = random_rows(rng, m1, n, k % 3 == 1), random_rows(rng, m2, n, k % 3 == 2)
+        if k % 7 == 3:
+            A2[0] = A1[0]
+        b1, b2 = A1 @ wish, A2 @ wish
+        if not consistent:
+            b2 = b2 + rng.normal(size=m2)
+        yield Problem(M, Q, (Level(A1, b1), Level(A2, b2)))
+
+
+def stacked(problem):
+    return [np.concatenate(parts) for parts in zip(*problem.levels, strict=True)]
+
+
+def assert_near(a, b):
+    assert np.abs(a - b).max() < 1e-8 * (1 + np.abs(b).max())
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_tasks_that_agree_have_one_answer(shape):
+    """Udwadia-Kalaba, KKT, null spaces and ProxQP, compiled and in numbers: one acceleration."""
+    for problem in problems(shape):
+        A, b = stacked(problem)
+        expected = UdwadiaKalaba().solve(problem)
+        for method in METHODS:
+            assert_near(solve(problem.M, problem.Q, A, b, method).a, expected.a)
+        assert_near(Kkt().solve(problem).a, expected.a)
+        assert_near(StrictPriority().solve(problem).a, expected.a)
+        one = problem._replace(levels=(Level(A, b),))
+        assert_near(ProxQp().solve(one).answer.a, expected.a)
+        assert max(np.abs(r).max() for r in expected.residuals) < 1e-8
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_weighted_form_has_one_answer(shape):
+    """The compiled weighted form is the quadratic program that ProxQP and dense KKT solve."""
+    for problem in problems(shape, consistent=False):
+        (A1, b1), (A2, b2) = problem.levels
+        expected = solve(problem.M + 50 * A2.T @ A2, problem.Q + 50 * A2.T @ b2, A1, b1, "gauss").a
+        assert_near(Weighted(50).solve(problem).a, expected)
+        assert_near(Weighted(50, Kkt()).solve(problem).a, expected)
+        assert_near(ProxQp(50).solve(problem).answer.a, expected)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_strict_priority_is_lexicographic(shape):
+    """No level disturbs those above; each is then as near as it can be; the rest is of Gauss."""
+    for problem in problems(shape, consistent=False):
+        (A1, b1), (A2, b2) = problem.levels
+        answer = StrictPriority().solve(problem)
+        assert np.abs(answer.residuals[0]).max() < 1e-8 * (1 + np.abs(b1).max())
+        # By least squares in the null space, with a cut for what is dependent.
+        first = np.linalg.lstsq(A1, b1, rcond=1e-9)[0]
+        _, s, rows = np.linalg.svd(A1)
+        N = rows[int((s > 1e-9 * s[0]).sum()) :].T
+        left = np.where(np.linalg.norm(A2 @ N, axis=1, keepdims=True) > 1e-9, A2 @ N, 0.0)
+        best = left @ np.linalg.lstsq(left, b2 - A2 @ first, rcond=1e-9)[0] - (b2 - A2 @ first)
+        assert_near(answer.residuals[1], best)
+        # What is left free is as Gauss wants it: the force is in the span of the rows.
+        span = np.linalg.lstsq(np.vstack([A1, A2]).T, answer.force, rcond=1e-9)[0]
+        assert_near(np.vstack([A1, A2]).T @ span, answer.force)
+
+
+@pytest.mark.parametrize("shape", SHAPES[1:], ids=str)
+def test_semidefinite_mass(shape):
+    """Where [M; A] has full rank the acceleration is unique, and all find it."""
+    checked = 0
+    for problem in problems(shape, semidefinite=True):
+        A, b = stacked(problem)
+        expected = solve(problem.M, problem.Q, A, b, "gauss")
+        if not expected.unique:
+            continue
+        # Problems that are nearly not unique lose as many digits for everyone.
+        values = np.linalg.svd(np.vstack([problem.M, A]), compute_uv=False)
+        if values[-1] < 1e-2 * values[0]:
+            continue
+        checked += 1
+        for solver in (UdwadiaKalaba(True), Kkt(True), StrictPriority(True)):
+            assert_near(solver.solve(problem).a, expected.a)
+        force = UdwadiaKalaba(True).solve(problem).force
+        assert_near(force, expected.constraint_force)
+    assert checked > 20
+
+
+def test_contradictions_are_met_in_the_mean():
+    """Two rows that want different things of one direction: least squares."""
+    A = np.array([[1.0, 0, 0], [1.0, 0, 0]])
+    problem = Problem(np.diag([1.0, 2, 3]), np.zeros(3), (Level(A, np.array([1.0, 3.0])),))
+    np.testing.assert_allclose(UdwadiaKalaba().solve(problem).a, [2, 0, 0], atol=1e-12)
+    np.testing.assert_allclose(StrictPriority().solve(problem).a, [2, 0, 0], atol=1e-12)
+    report = examined(problem, [("first", "second")])
+    assert report.levels[0].rank == 1
+    assert report.levels[0].contradicting == ("first", "second")
+    np.testing.assert_allclose(report.levels[0].residual, [1, -1], atol=1e-12)
+
+
+def test_weight_goes_as_its_inverse():
+    """The residual of the soft level falls as 1/weight; strict priority has none."""
+    problem = next(problems((7, 2, 3), consistent=False))
+    sizes = [np.linalg.norm(Weighted(w).solve(problem).residuals[1]) for w in (1e4, 1e5, 1e6)]
+    assert sizes[0] / sizes[1] == pytest.approx(10, rel=0.05)
+    assert sizes[1] / sizes[2] == pytest.approx(10, rel=0.05)
+    assert np.linalg.norm(StrictPriority().solve(problem).residuals[1]) < 1e-10
+
+
+def test_bounds_hold():
+    """Bounds cut, and where they leave no room the first level gives way and it is said."""
+    problem = next(problems((7, 2, 3)))
+    free = ProxQp(50).solve(problem).answer.a
+    low, high = free - 10, free + 10
+    low[2] = free[2] + 0.1
+    bounds = Bounds(np.eye(7), low, high, np.ones(7, bool))
+    found = ProxQp(50).solve(problem, bounds)
+    assert found.answer.a[2] == pytest.approx(low[2], abs=1e-8)
+    assert not found.relaxed
+    assert np.abs(found.answer.residuals[0]).max() < 1e-8
+    tight = Bounds(np.eye(7), np.full(7, -1e-3), np.full(7, 1e-3), np.ones(7, bool))
+    found = ProxQp(50).solve(problem, tight)
+    assert found.relaxed
+    assert np.abs(found.answer.a).max() < 1e-3 + 1e-8
+    assert np.abs(found.answer.residuals[0]).max() > 1e-3
+
+
+def test_soft_bounds_give_way_to_hard_ones():
+    """A soft bound outside of a hard one is missed by as much as it must."""
+    problem = Problem(np.eye(2), np.zeros(2), (Level(np.array([[0.0, 1.0]]), np.array([0.3])),))
+    C = np.array([[1.0, 0.0], [1.0, 0.0]])
+    bounds = Bounds(C, np.array([-1.0, 3.0]), np.array([1.0, 4.0]), np.array([True, False]))
+    found = ProxQp().solve(problem, bounds)
+    assert found.relaxed
+    assert found.answer.a == pytest.approx([1.0, 0.3], abs=1e-3)
+
+
+def test_warm_start_changes_nothing():
+    problem = next(problems((14, 6, 6)))
+    bounds = Bounds(np.eye(14), np.full(14, -1.0), np.full(14, 1.0), np.ones(14, bool))
+    loose = ProxQp(50, accuracy=1e-9)
+    cold = loose.solve(problem, bounds)
+    warm = loose.solve(problem, bounds, cold.memory)
+    again = loose.solve(problem, bounds, cold.memory)
+    assert_near(warm.answer.a, cold.answer.a)
+    np.testing.assert_array_equal(warm.answer.a, again.answer.a)
+
+
+def test_refusals():
+    with pytest.raises(ControlError, match="`weight` must be positive"):
+        Weighted(0.0)
+    problem = next(problems((7, 2, 3)))
+    with pytest.raises(ControlError, match="a number or 1 of them"):
+        Weighted((1.0, 2.0)).solve(problem)
