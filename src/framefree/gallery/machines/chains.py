@@ -43,8 +43,8 @@ def chain(
 ) -> Machine:
     """Return n rods in a row along x, joined by flexible ball joints.
 
-    Bodies `body1` ... have their frames at their mass centers, x along the rod; joint `joint2` joins
-    the first two. `end` is the frame at the tip of the last.
+    Bodies `body1` ... have their frames at their mass centers, x along the rod; joint `joint2`
+    joins the first two. `end` is the frame at the tip of the last.
 
     Parameters
     ----------

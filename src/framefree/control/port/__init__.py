@@ -1,0 +1,26 @@
+"""Port laws: velocity, pose and end-effector control of trees of bodies by a virtual port."""
+
+from framefree.control.port.base import PortLaw, looped
+from framefree.control.port.end_effector import EndEffectorControl
+from framefree.control.port.feasible import Misfit, misfits, require_feasible
+from framefree.control.port.obstacles import Avoidance, Capsule, HalfSpace, Obstacle, Sphere
+from framefree.control.port.pose import PoseControl
+from framefree.control.port.realise import Port
+from framefree.control.port.velocity import VelocityControl
+
+__all__ = [
+    "Avoidance",
+    "Capsule",
+    "EndEffectorControl",
+    "HalfSpace",
+    "Misfit",
+    "Obstacle",
+    "Port",
+    "PortLaw",
+    "PoseControl",
+    "Sphere",
+    "VelocityControl",
+    "looped",
+    "misfits",
+    "require_feasible",
+]

@@ -1,0 +1,309 @@
+"""What the port laws have in common.
+
+For all three, with a reference velocity nu_r that the joints allow (J nu_r = 0) and s = nu - nu_r,
+
+    tau_c = M dnu_r + Cor(nu) nu_r - F_gJ - Kd s,     V = 1/2 s^T M s,     dV/dt = -s^T Kd s
+
+[Eslami2025, eq. 24 and 33, corrected: errata E0-4, E0-8, E0-9 and E0-11]. dnu_r is the total time
+derivative of nu_r. To add a law, subclass `PortLaw` and give `ask`: loads, drives and task whose
+solution is nu_r, with their rates (`sweeps.py`).
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import casadi as ca
+import numpy as np
+
+from framefree.control.law import Command, ControlError, Law
+from framefree.control.port.bodies import BodyMath, add
+from framefree.control.port.passive import passive_wrenches
+from framefree.control.port.realise import Port, has_joint_part
+from framefree.control.port.sweeps import Chain, Load, Reference, Solution, Task, reference
+from framefree.control.port.tape import Inline, Looped
+from framefree.machine import Machine
+from framefree.machine.part import set_field
+from framefree.motion.spatial import Matrix, solve_symmetric
+from framefree.motion.tree.links import links_of
+
+
+class Ask(NamedTuple):
+    """What a law asks of the reference velocity: loads h, momenta of rotors, a task."""
+
+    loads: list[Load | None]
+    drives: list[Load | None]
+    task: Task | None = None
+
+
+class PortCommand(NamedTuple):
+    """What a port law commands, body by body.
+
+    Attributes
+    ----------
+    wrenches, s : list of (6)
+        tau_c and nu - nu_r in body axes.
+    joint_forces : list of (nv) or None
+        What rotors, springs, damping and friction of the joints need beside.
+    V, lost : scalars
+        Lyapunov function, and s^T Kd s.
+    reference : Reference
+    """
+
+    wrenches: list[Any]
+    s: list[Any]
+    joint_forces: list[Any]
+    V: Any
+    lost: Any
+    reference: Reference
+
+
+@dataclass(frozen=True, eq=False)
+class PortLaw(Law):
+    """Base of the port laws; see the top of this file.
+
+    Signals: `V`, `V_rate` as stated, `s` (bodies, 6) in body axes; where the actuators cannot give
+    all of the command, `unrealised` (nv), the joint forces that are missing; `V_rate` counts them.
+
+    Parameters
+    ----------
+    machine : Machine
+        The model: a tree.
+    damping : float or 6x6 or mapping of str to these
+        Kd of every body, in body axes; a number is a rate in 1/s: Kd = damping M. A mapping gives
+        it by body, with the others' under "".
+    literal : bool
+        Whether to use the reference velocity as printed in [Eslami2025], which ignores the joints
+        (errata E0-8, E0-9, E0-11): for comparison only, V does not fall as stated.
+    """
+
+    machine: Machine
+    damping: Any = 10.0
+    literal: bool = False
+
+    units: ClassVar[Mapping[str, str]] = {"V": "J", "V_rate": "W"}
+
+    def __post_init__(self) -> None:
+        set_field(self, "port", Port(self.machine))
+        set_field(self, "dampings", _dampings(self.machine, self.damping))
+        if self.literal and any(np.any(joint.armature) for joint in self.machine.joints):
+            raise ControlError("the printed laws know no rotors: `literal` needs armature 0")
+
+    @abstractmethod
+    def ask(self, chain: Chain, given: Mapping[str, Any]) -> Ask:
+        """Return what the reference velocity is to do; `given` are the reference signals."""
+
+    def body_key(self, body: str) -> Any:
+        """Return what bodies must have in common to share code, as far as this law is concerned."""
+        return None
+
+    def control(
+        self, t: Matrix, x: Matrix, v: Matrix, reference: Mapping[str, Matrix], memory: Matrix
+    ) -> Command:
+        """Return the inputs at a state."""
+        machine = self.machine
+        tape = Inline(machine, self.dampings)  # type: ignore[attr-defined]
+        names = [joint.name for joint in machine.joints]
+        own_x = [x[machine.x_slice[name], :] for name in names]
+        own_v = [v[machine.v_slice[name], :] for name in names]
+        chain = Chain(tape, machine.parent, own_x, own_v)
+        found = self.command(chain, {name: ca.SX(reference[name]) for name in self.needs})
+        u, missing = self._inputs(chain, x, v, found)
+        rate = -found.lost
+        signals = {"V": found.V, "s": ca.horzcat(*found.s).T}
+        if missing is not None:
+            signals["unrealised"] = missing
+            rate = rate - ca.dot(v - ca.vertcat(*found.reference.velocity.rates), missing)
+        signals["V_rate"] = rate
+        return Command(u, {**signals, **self.signals(chain, found)})
+
+    def signals(self, chain: Chain, found: PortCommand) -> dict[str, Matrix]:
+        """Return further signals of a law."""
+        return {}
+
+    def command(self, chain: Chain, given: Mapping[str, Any]) -> PortCommand:
+        """Return the port command of the bodies on a tape."""
+        tape, machine = chain.tape, self.machine
+        ask = self.ask(chain, given)
+        wished = self._printed(chain, ask) if self.literal else reference(chain, *ask)
+        passive = passive_wrenches(tape, machine, links_of(machine), chain.placed)
+        wrenches, gaps, joints = [], [], []
+        V = lost = None
+        for i in range(chain.count):
+            known = tape.call(BodyMath.known, i, chain.placed[i], passive[i])
+            twist, rate = wished.velocity.twists[i], wished.rate.twists[i]
+            tau, s, own, braked = tape.call(
+                BodyMath.command, i, chain.placed[i], known, twist, rate
+            )
+            force = None
+            if has_joint_part(machine, i):
+                rates = wished.velocity.rates[i], wished.rate.rates[i]
+                force, more = tape.call(BodyMath.joint_command, i, chain.x[i], chain.v[i], *rates)
+                own = tape.call(add, i, own, more)
+            V = own if V is None else tape.call(add, i, V, own)
+            lost = braked if lost is None else tape.call(add, i, lost, braked)
+            wrenches.append(tau)
+            gaps.append(s)
+            joints.append(force)
+        return PortCommand(wrenches, gaps, joints, V, lost, wished)
+
+    def _printed(self, chain: Chain, ask: Ask) -> Reference:
+        """Return the reference velocity with M^-1 for Phi_c: as if there were no joints."""
+        tape, task = chain.tape, ask.task
+        twists, rates, zeros = [], [], []
+        for i in range(chain.count):
+            load = ask.loads[i]
+            if task is not None and i == task.body:
+                pair = [tape.call(task.frame.to_link, i, one) for one in (task.twist, task.rate)]
+            elif load is None:
+                pair = [tape.call(_nothing, i, chain.x[i])] * 2
+            else:
+                pair = [tape.call(_freely, i, one) for one in load]
+            twists.append(pair[0])
+            rates.append(pair[1])
+            zeros.append(tape.call(_no_rate, i, chain.v[i]))
+        return Reference(Solution(twists, zeros, []), Solution(rates, zeros, []), None)
+
+    # ------------------------------------------------------------------ inputs
+
+    def _inputs(
+        self, chain: Chain, x: Matrix, v: Matrix, found: PortCommand
+    ) -> tuple[Matrix, Matrix | None]:
+        port: Port = self.port  # type: ignore[attr-defined]
+        if port.full:
+            return port.inputs_of_bodies(port_wrenches(chain, found)), None
+        u, missing = port.inputs_of_joints(x, v, joint_forces(chain, found))
+        return u, None if port.exact else missing
+
+
+def joint_forces(chain: Chain, found: PortCommand) -> Matrix:
+    """Return ``T^T tau_c`` (nv) of a command."""
+    force: list[Any] = [None] * chain.count
+
+    def visit(i: int, carried: Any) -> Any:
+        force[i], passed = chain.tape.call(
+            BodyMath.gather, i, chain.x[i], chain.placed[i], found.wrenches[i], carried
+        )
+        return passed
+
+    chain.inwards(visit)
+    own = [f if j is None else f + j for f, j in zip(force, found.joint_forces, strict=True)]
+    return ca.vertcat(*own)
+
+
+def port_wrenches(chain: Chain, found: PortCommand) -> list[Any]:
+    """Return the command as wrenches on the bodies alone (6 each, body axes)."""
+    tape, total = chain.tape, list(found.wrenches)
+    for i, force in enumerate(found.joint_forces):
+        if force is None:
+            continue
+        own, back = tape.call(BodyMath.spread, i, chain.x[i], chain.placed[i], force)
+        total[i] = tape.call(add, i, total[i], own)
+        parent = chain.parents[i]
+        if parent >= 0:
+            on_body = tape.call(BodyMath.to_body, parent, back)
+            total[parent] = tape.call(add, parent, total[parent], on_body)
+    return total
+
+
+def _freely(body: BodyMath, load: Matrix) -> Matrix:
+    return solve_symmetric(body.inertia.matrix, load)
+
+
+def _nothing(body: BodyMath, x: Matrix) -> Matrix:
+    return ca.SX(6, 1)
+
+
+def _no_rate(body: BodyMath, v: Matrix) -> Matrix:
+    return ca.SX(body.link.kind.nv, 1)
+
+
+def rotor_drives(chain: Chain, machine: Machine, wished: list[Any]) -> list[Load | None]:
+    """Return the momenta of rotors at wished twists: pairs of twist (6, link axes) and rate."""
+    drives: list[Load | None] = []
+    for i, parent in enumerate(chain.parents):
+        armature = machine.joints[i].armature
+        if not (isinstance(armature, ca.SX) or np.any(armature)):
+            drives.append(None)
+            continue
+        above = None if parent < 0 else wished[parent]
+        pair = chain.tape.call(
+            BodyMath.rotor_momentum, i, chain.x[i], chain.v[i], chain.placed[i], wished[i], above
+        )
+        drives.append(Load(*pair))
+    return drives
+
+
+def _dampings(machine: Machine, given: Any) -> list[Any]:
+    """Return Kd (6x6) of every body in body axes."""
+    if isinstance(given, Mapping):
+        for name in given:
+            if name:
+                machine.body(name)
+        chosen = [given.get(body.name, given.get("")) for body in machine.bodies]
+        for body, value in zip(machine.bodies, chosen, strict=True):
+            if value is None:
+                raise ControlError(f'`damping` has none for body `{body.name}`, and none under ""')
+    else:
+        chosen = [given] * len(machine.bodies)
+    return [_damping(body, value) for body, value in zip(machine.bodies, chosen, strict=True)]
+
+
+def _damping(body: Any, given: Any) -> Any:
+    value = np.asarray(given, float)
+    if value.ndim == 0:
+        if not (np.isfinite(value) and value > 0):
+            raise ControlError(f"`damping` of `{body.name}` must be positive, got {given}")
+        matrix = body.moments.matrix6
+        return matrix * float(value)
+    if value.shape != (6, 6):
+        raise ControlError(
+            f"`damping` of `{body.name}` must be a number or 6x6, got shape {value.shape}"
+        )
+    if np.abs(value - value.T).max() > 1e-9 * np.abs(value).max() or (
+        np.linalg.eigvalsh(value).min() <= 0
+    ):
+        raise ControlError(f"`damping` of `{body.name}` must be symmetric and positive definite")
+    return value
+
+
+def looped(law: PortLaw, shapes: Mapping[str, tuple[int, int]]) -> Any:
+    """Return a law for a long machine as a kernel that loops over its bodies.
+
+    Parameters
+    ----------
+    law : PortLaw
+    shapes : dict
+        Rows and columns of every reference signal that it needs.
+
+    Returns
+    -------
+    Kernel
+        From x (nx), v (nv) and the reference signals (matrices by columns) to `tau` (6N, wrenches
+        on the bodies in body axes), `V` and `V_rate`.
+    """
+    machine = law.machine
+    if len(machine.parameters):
+        raise ControlError("a law as a loop over bodies needs a machine without tunable numbers")
+    keys = [law.body_key(body.name) for body in machine.bodies]
+    tape = Looped("port_law", machine, law.dampings, keys)  # type: ignore[attr-defined]
+    x, v = tape.input("x", (machine.nx,)), tape.input("v", (machine.nv,))
+    given = {}
+    for name in law.needs:
+        rows, columns = shapes[name]
+        block = tape.input(name.replace(".", "_"), (rows * columns,))
+        given[name] = tape.value(block, rows, columns)
+    joints = machine.joints
+    own_x = [tape.value(x[machine.x_slice[joint.name]], joint.nx, 1) for joint in joints]
+    own_v = [tape.value(v[machine.v_slice[joint.name]], joint.nv, 1) for joint in joints]
+    chain = Chain(tape, machine.parent, own_x, own_v)
+    found = law.command(chain, given)
+    tape.output("tau", (6 * chain.count,), port_wrenches(chain, found))
+    tape.output("V", (1,), [found.V])
+    tape.output("V_rate", (1,), [tape.call(_negative, 0, found.lost)])
+    return tape.calls.compile()
+
+
+def _negative(body: BodyMath, value: Matrix) -> Matrix:
+    return -value

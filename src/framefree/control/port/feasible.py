@@ -1,0 +1,153 @@
+"""Whether references of bodies fit the joints: poses that meet, and J nu_d = 0."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from framefree.control.law import ControlError
+from framefree.control.references.base import Reference
+from framefree.geometry import quaternion
+from framefree.machine import Machine
+from framefree.motion.maximal import Maximal
+from framefree.motion.maximal.kinematics import Kinematics
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """By how much a reference violates one joint, and when.
+
+    Attributes
+    ----------
+    joint : str
+    time : float
+        s.
+    apart, turned : float
+        How far the joint's two sides are apart, m, and turned, rad.
+    slipping, turning : float
+        How fast they part in directions that the joint blocks, m/s and rad/s: rows of J nu_d.
+    """
+
+    joint: str
+    time: float
+    apart: float = 0.0
+    turned: float = 0.0
+    slipping: float = 0.0
+    turning: float = 0.0
+
+    @property
+    def size(self) -> float:
+        """The largest of the four."""
+        return max(self.apart, self.turned, self.slipping, self.turning)
+
+    def __str__(self) -> str:
+        parts = (
+            ("apart by", self.apart, "m"),
+            ("turned by", self.turned, "rad"),
+            ("parting at", self.slipping, "m/s"),
+            ("turning apart at", self.turning, "rad/s"),
+        )
+        seen = [part for part in parts if part[1] > 1e-6 * self.size]
+        words = ", ".join(f"{what} {value:.3g} {unit}" for what, value, unit in seen)
+        return f"joint `{self.joint}` at t = {self.time:g} s: {words or 'no misfit'}"
+
+
+def misfits(
+    machine: Machine, reference: Reference, times: Iterable[float], x: Any = None
+) -> tuple[Misfit, ...]:
+    """Return the worst misfit of every joint over some times, the worst joint first.
+
+    Parameters
+    ----------
+    machine : Machine
+    reference : Reference
+        With BODY.pose and BODY.twist of every body, or BODY.velocity in world axes.
+    times : iterable of float
+        s.
+    x : (nx,), optional
+        The configuration in which velocities are judged where the reference gives no poses; default
+        neutral.
+    """
+    worst: dict[str, Misfit] = {}
+    found = _Joints(machine)
+    for time in times:
+        signals = {
+            k: np.asarray(ca.DM(value).full()) for k, value in reference.at(ca.DM(time)).items()
+        }
+        poses, twists = _bodies(machine, signals, x)
+        for misfit in found(float(time), poses, twists):
+            if misfit.joint not in worst or misfit.size > worst[misfit.joint].size:
+                worst[misfit.joint] = misfit
+    return tuple(sorted(worst.values(), key=lambda one: -one.size))
+
+
+def require_feasible(
+    machine: Machine,
+    reference: Reference,
+    times: Iterable[float],
+    x: Any = None,
+    tolerance: float = 1e-9,
+) -> None:
+    """Raise `ControlError` if a reference violates a joint, saying which and by how much.
+
+    Parameters as of `misfits`; `tolerance` in m, rad, m/s and rad/s.
+    """
+    found = misfits(machine, reference, times, x)
+    bad = [one for one in found if not one.size <= tolerance]
+    if bad:
+        more = f"; and {len(bad) - 1} more joints" if len(bad) > 1 else ""
+        raise ControlError(
+            f"the reference does not fit the joints of `{machine.name}`: {bad[0]}{more}"
+        )
+
+
+def _bodies(
+    machine: Machine, signals: dict[str, np.ndarray], x: Any
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Return poses and body twists that a reference gives at a time."""
+    names = [body.name for body in machine.bodies]
+    if all(f"{name}.pose" in signals for name in names):
+        poses = [signals[f"{name}.pose"] for name in names]
+        return poses, [signals[f"{name}.twist"].ravel() for name in names]
+    missing = [name for name in names if f"{name}.velocity" not in signals]
+    if missing:
+        raise ControlError(f"the reference gives neither pose nor velocity of body `{missing[0]}`")
+    eom = Maximal(machine)
+    start = machine.neutral() if x is None else np.asarray(x, float)
+    poses = [
+        G for G in np.asarray(eom.functions["body_pose"](
+            eom.functions["from_joints"](start, np.zeros(machine.nv))[0]
+        ).full()).reshape(len(names), 4, 4)
+    ]  # fmt: skip
+    twists = []
+    for G, name in zip(poses, names, strict=True):
+        given = signals[f"{name}.velocity"].ravel()
+        twists.append(np.concatenate([G[:3, :3].T @ given[:3], G[:3, :3].T @ given[3:]]))
+    return poses, twists
+
+
+class _Joints:
+    """How far joints are apart and parting, from poses and twists of the bodies."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine, eom = machine, Maximal(machine)
+        x, v = ca.SX.sym("x", eom.sizes["x"]), ca.SX.sym("v", eom.sizes["v"])
+        at = Kinematics(eom.model, x, v)
+        parting = [d.N @ (d.N.T @ xi) for d, xi in zip(at.directions, at.relative, strict=True)]
+        outputs = [ca.horzcat(*at.violations), ca.horzcat(*parting)]
+        self._function = ca.Function("misfit", [x, v], [ca.densify(one) for one in outputs])
+        if eom.model.kept:
+            raise ControlError("references of machines with custom joints cannot be checked")
+
+    def __call__(self, time: float, poses: Any, twists: Any) -> list[Misfit]:
+        parts = [
+            [*G[:3, 3], *quaternion.from_rotation(ca.DM(G[:3, :3])).full().ravel()] for G in poses
+        ]
+        apart, parting = self._function(np.concatenate(parts), np.concatenate(twists))
+        found = []
+        for joint, a, b in zip(self.machine.joints, apart.full().T, parting.full().T, strict=True):
+            norms = (np.linalg.norm(part) for part in (a[:3], a[3:], b[:3], b[3:]))
+            found.append(Misfit(joint.name, time, *map(float, norms)))
+        return found

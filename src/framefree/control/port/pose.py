@@ -1,0 +1,111 @@
+"""Law II: all bodies follow poses."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from framefree.control.law import ControlError
+from framefree.control.port.base import Ask, PortLaw, rotor_drives
+from framefree.control.port.bodies import BodyMath, Placed, add
+from framefree.control.port.sweeps import Chain, Load
+from framefree.control.port.velocity import momentum
+from framefree.geometry import Moments, se3
+from framefree.geometry.operators import vee2
+from framefree.machine.part import plain
+from framefree.machine.values import constant
+from framefree.motion.spatial import Matrix
+
+
+@dataclass(frozen=True, eq=False)
+class PoseControl(PortLaw):
+    """Every body follows a pose: nu_r = P nu_d - rate Phi_c grad Ph.
+
+        Ph = sum_b 1/2 tr((G_b - G_bd) K_b (G_b - G_bd)^T)
+
+    is the mean square distance of the bodies' points from where they should be, weighted by K_b:
+    k/2 |r - r_d|^2 + tr(Wed(Pi) (I - R_d^T R)) for weights about the frame's origin. nu_d is the
+    desired velocity in world axes. Reference signals BODY.pose, BODY.twist and BODY.acceleration of
+    every body.
+
+    Parameters
+    ----------
+    rate : float
+        1/s.
+    weights : mapping of str to Moments, optional
+        Of bodies by name, in body axes; the others have none. By default every body has its own
+        masses as weights: then errors fall with `rate` where the joints allow it.
+    """
+
+    rate: float = 3.0
+    weights: Mapping[str, Moments] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.rate > 0:
+            raise ControlError(f"`rate` of PoseControl must be positive, got {self.rate}")
+        for name, value in (self.weights or {}).items():
+            self.machine.body(name)
+            if not isinstance(value, Moments):
+                raise ControlError(f"the weights of `{name}` must be Moments, got {value!r}")
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Names of the reference signals."""
+        names = [body.name for body in self.machine.bodies]
+        return tuple(f"{n}.{what}" for n in names for what in ("pose", "twist", "acceleration"))
+
+    def body_key(self, body: str) -> Any:
+        """Return the weights."""
+        return plain(np.asarray(self._weight(body), float))
+
+    def _weight(self, body: str) -> Any:
+        if self.weights is None:
+            return self.machine.body(body).moments.matrix4
+        return self.weights[body].matrix4 if body in self.weights else np.zeros((4, 4))
+
+    def ask(self, chain: Chain, given: Mapping[str, Any]) -> Ask:
+        """Return h = M nu_d - rate grad Ph."""
+        tape, wished, loads = chain.tape, [], []
+        for i, body in enumerate(self.machine.bodies):
+            signals = [given[f"{body.name}.{n}"] for n in ("pose", "twist", "acceleration")]
+            twist, rate, pull, pull_rate = tape.call(self.pull, i, chain.placed[i], *signals)
+            wished.append((twist, rate))
+            own = tape.call(momentum, i, twist, rate)
+            loads.append(
+                Load(tape.call(add, i, own[0], pull), tape.call(add, i, own[1], pull_rate))
+            )
+        return Ask(loads, rotor_drives(chain, self.machine, wished))
+
+    def pull(
+        self, body: BodyMath, placed: Placed, pose: Matrix, twist: Matrix, rate: Matrix
+    ) -> tuple[Matrix, ...]:
+        """Return nu_d, its rate, -rate grad Ph and its rate (6 each), in link axes."""
+        G, xi = body.body_pose(placed), body.body_twist(placed.twist)
+        K = constant(self._weight(body.joint.child))
+        wished, wished_rate, pull, pull_rate = _PULL(G, xi, pose, twist, rate, K)
+        return (
+            body.twist_to_link(wished),
+            body.twist_to_link(wished_rate),
+            self.rate * body.to_link(pull),
+            self.rate * body.to_link(pull_rate),
+        )
+
+
+def _pull() -> ca.Function:
+    """Return the function from poses and twists to the desired twist and -grad Ph, with rates."""
+    G, Gd, K = ca.SX.sym("G", 4, 4), ca.SX.sym("Gd", 4, 4), ca.SX.sym("K", 4, 4)
+    xi, twist, rate = (ca.SX.sym(name, 6) for name in ("xi", "twist", "rate"))
+    R, Rd = G[:3, :3], Gd[:3, :3]
+    turn = R.T @ Rd
+    wished = ca.vertcat(turn @ twist[:3], turn @ twist[3:])
+    pull = -vee2((ca.DM.eye(4) - se3.inverse(G) @ Gd) @ K)
+    moving = ca.vertcat(ca.vec(G), ca.vec(Gd), twist)
+    speed = ca.vertcat(ca.vec(G @ se3.wed(xi)), ca.vec(Gd @ se3.wed(twist)), rate)
+    rates = ca.jtimes(ca.vertcat(wished, pull), moving, speed)
+    return ca.Function("pull", [G, xi, Gd, twist, rate, K], [wished, rates[:6], pull, rates[6:]])
+
+
+_PULL = _pull()
