@@ -29,6 +29,12 @@ def test_version():
         (("bench", "nothing"), "there is no benchmark `nothing`; choose one of: kernel"),
         (("show", "nothing"), "`nothing` is neither a file nor a machine of the gallery"),
         (("check", "nothing.urdf"), "`nothing.urdf` does not exist"),
+        (("run", "heavy-tob"), "there is no scenario `heavy-tob`; did you mean `heavy-top`?"),
+        (("run", "heavy-top", "--set", "nothing=1"), "`heavy-top` has no setting `nothing`"),
+        (
+            ("compare", "nothing", "nothing"),
+            "`nothing` is neither a folder with runs nor a Parquet",
+        ),
         (("export", "iiwa", "nothing"), "`nothing` is not a quantity of the tree formulation"),
         (("export", "iiwa", "mass", "--formulation", "x"), "there is no formulation `x`"),
     ],
@@ -38,6 +44,21 @@ def test_mistakes_end_with_a_message(arguments, words):
     assert done.returncode == 2
     assert words in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
+
+
+def test_list_names_the_gallery():
+    done = framefree_command("list")
+    assert done.returncode == 0
+    assert "heavy-top" in done.stdout
+    assert "iiwa" in done.stdout
+
+
+def test_run_of_the_gallery(tmp_path):
+    arguments = ("--set", "long_steps=2000", "--json", "--out", str(tmp_path))
+    done = framefree_command("run", "heavy-top", *arguments)
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["ok"] is True
+    assert (tmp_path / "report.html").stat().st_size > 1_000_000
 
 
 def test_check_prints_json_and_succeeds():

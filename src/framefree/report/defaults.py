@@ -237,7 +237,7 @@ def _figures_of(
         for k, group in enumerate(groups[:FIGURES]):
             lines = _lines(names, values, group, dashed or {})
             part = f" ({k + 1} of {len(groups)})" if len(groups) > 1 else ""
-            left = len(groups) - FIGURES
+            left = len(mine) - LINES * FIGURES
             caption = f"{left} more are in the table." if k == FIGURES - 1 and left > 0 else ""
             label = f"{symbol} ({unit})" if unit else symbol
             figures.append(Figure.over_time(title + part, label, t, lines, caption=caption))

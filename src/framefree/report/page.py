@@ -104,7 +104,7 @@ def _top(animations: list[str], promises: str) -> str:
     split = " split" if promises else ""
     first = f'<div class="top{split}">{animations[0]}{promises}</div>'
     rest = "".join(animations[1:])
-    return first + (f'<div class="grid" style="margin-top:16px">{rest}</div>' if rest else "")
+    return first + (f'<div class="grid">{rest}</div>' if rest else "")
 
 
 def _section(title: str, content: str) -> str:
@@ -186,11 +186,10 @@ def _animation(animation: Animation, stored: str) -> str:
 def _figures(figures: tuple[Figure, ...], data: list[str]) -> str:
     cards = []
     for figure in figures:
-        equal = " equal" if figure.equal else ""
         wide = " wide" if len(figures) == 1 else ""
         cards.append(
             f'<section class="card{wide}"><h3>{escape(figure.title)}</h3>'
-            f'<div class="figure{equal}" data-of="{_stored(plot(figure), data)}"></div>'
+            f'<div class="figure" data-of="{_stored(plot(figure), data)}"></div>'
             f"{_caption(figure.caption)}</section>"
         )
     return f'<div class="grid">{"".join(cards)}</div>' if cards else ""

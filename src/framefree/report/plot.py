@@ -1,5 +1,6 @@
 """A figure as plain data for the page's script, which hands it to Plotly."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -34,21 +35,18 @@ def plot(figure: Figure) -> dict[str, Any]:
 def _colors(lines: tuple[Line, ...]) -> list[int]:
     """Return the number of the colour of each line.
 
-    A dashed line has the colour of what it goes with, where its name begins with that one's: "x"
-    and "x reference".
+    Dashed lines and markers have the colour of what they go with, where their name begins with
+    that one's: "x" and "x reference".
     """
     own: dict[str, int] = {}
     for line in lines:
-        if not line.dashed:
+        if not (line.dashed or line.markers):
             own.setdefault(line.name, len(own))
     found, more = [], len(own)
     for line in lines:
-        with_it = [k for name, k in own.items() if f"{line.name} ".startswith(f"{name} ")]
-        if with_it:
-            found.append(with_it[-1])
-        else:
-            found.append(more)
-            more += 1
+        names = [name for name in own if re.match(re.escape(name) + r"(\W|$)", line.name)]
+        found.append(own[max(names, key=len)] if names else more)
+        more += not names
     return found
 
 

@@ -147,7 +147,7 @@
         scene: {xaxis: axis("x", data.ranges[0]), yaxis: axis("y", data.ranges[1]),
                 zaxis: axis("z", data.ranges[2]), aspectmode: "manual", aspectratio: {x, y, z},
                 camera: {eye: {x: data.eye[0], y: data.eye[1], z: data.eye[2]},
-                         center: {x: 0, y: 0, z: -0.05}}, dragmode: "orbit"},
+                         center: {x: 0, y: 0, z: -0.1}}, dragmode: "orbit"},
       };
       return Plotly.newPlot(this.element, traces, layout,
                             {...CONFIG, modeBarButtonsToRemove: ["resetCameraLastSave3d",
@@ -335,6 +335,18 @@
 
   // ------------------------------------------------------------------ the page
 
+  // On paper what is wider than the page is made smaller as a whole: 650 px fit A4 and Letter.
+  function forPaper(printing) {
+    for (const element of document.querySelectorAll(".scene, .figure")) {
+      const inner = element.querySelector(".plot-container");
+      const scale = printing ? Math.min(1, 650 / element.offsetWidth) : 1;
+      inner.style.transform = scale < 1 ? `scale(${scale})` : "";
+      inner.style.transformOrigin = "0 0";
+      inner.style.width = printing ? `${element.offsetWidth}px` : "";
+      element.style.height = printing ? `${scale * element.offsetHeight}px` : "";
+    }
+  }
+
   async function main() {
     for (const card of document.querySelectorAll(".animation")) await new Player(card).draw();
     for (const element of document.querySelectorAll(".figure")) {
@@ -342,6 +354,8 @@
       await new Promise((done) => setTimeout(done));   // the page stays alive in between
     }
     players.forEach((player) => player.show(player.t));
+    addEventListener("beforeprint", () => forPaper(true));
+    addEventListener("afterprint", () => forPaper(false));
     document.documentElement.dataset.ready = "true";
   }
 

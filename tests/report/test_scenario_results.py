@@ -1,0 +1,100 @@
+"""A scenario run into a folder: report, metrics, records; also when it breaks off."""
+
+import json
+
+import pytest
+
+from framefree.errors import FramefreeError
+from framefree.gallery.results import run_into
+from framefree.gallery.scenario import Outcome
+from framefree.simulate import Run
+
+
+def test_everything_is_written(tmp_path, swing):
+    result = run_into(swing(count=2), tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "report.html", "metrics.json",
+        "swing-0.parquet", "swing-0.json", "swing-1.parquet", "swing-1.json",
+    }  # fmt: skip
+    metrics = json.loads((tmp_path / "metrics.json").read_text())
+    assert metrics == result.metrics
+    assert metrics["name"] == "swing"
+    assert metrics["ok"] is True
+    assert metrics["failed_promises"] == []
+    assert metrics["steps"] == 251
+    assert metrics["never_s"] is None
+    assert metrics["wall_seconds"] > 0
+    assert metrics["settings"]["count"] == 2
+    assert Run.load(tmp_path / "swing-1.parquet").x[0, 1] == 1.5
+
+
+def test_a_broken_promise_is_named(tmp_path, swing):
+    result = run_into(swing(bound=-1.0), tmp_path)
+    assert not result.ok
+    assert result.metrics["failed_promises"] == ["the last error is <small>"]
+    assert "the promise" not in result.trouble
+
+
+def test_an_interrupted_scenario_leaves_what_it_had(tmp_path, swing):
+    # The first run is long enough to be interrupted, and there would be two more.
+    result = run_into(swing(duration=100.0, count=3, stop_at=0.01), tmp_path)
+    assert result.interrupted
+    assert not result.ok
+    assert json.loads((tmp_path / "metrics.json").read_text())["ok"] is False
+    run = Run.load(tmp_path / "run.parquet")
+    assert run.status == "interrupted"
+    assert 0 < run.t[-1] < 100
+    assert not list(tmp_path.glob("run-*"))
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "Interrupted: this is what was recorded until then." in text
+    assert "<h3>Energy</h3>" in text
+
+
+def test_values_that_are_not_finite_end_in_a_report(tmp_path, swing):
+    result = run_into(swing(explode=True, duration=10.0), tmp_path)
+    assert not result.ok
+    assert not result.interrupted
+    assert "not finite" in result.trouble or "finite" in result.trouble
+    assert result.report.exists()
+    assert Run.load(tmp_path / "run.parquet").status == "failed"
+
+
+def test_mistakes_are_not_results(tmp_path, swing):
+    with pytest.raises(FramefreeError, match="duration"):
+        run_into(swing(duration=-1.0), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["Upper_m", "with space", "ok", "wall_seconds", "1_m", ""])
+def test_names_of_metrics_are_checked(name):
+    with pytest.raises(FramefreeError, match="snake_case"):
+        Outcome({}, {name: 1.0}, ())
+
+
+@pytest.mark.parametrize("name", ["metrics", "report", "a/b", "..", "", "a b"])
+def test_names_of_runs_are_checked(name, swing_run):
+    with pytest.raises(FramefreeError, match="name that a file may have"):
+        Outcome({name: swing_run}, {}, ())
+
+
+@pytest.mark.parametrize(
+    ("texts", "words"),
+    [
+        ({"durations": "1"}, "`swing` has no setting `durations`; it has: `duration`, `bound`"),
+        ({"duration": "long"}, "the setting `duration` of `swing` must be a number, got long"),
+        ({"duration": "nan"}, "must be a number, got nan"),
+        ({"count": "1.5"}, "must be an integer, got 1.5"),
+        ({"spin": "1"}, "must be true or false, got 1"),
+    ],
+)
+def test_settings_from_text_are_checked(swing, texts, words):
+    with pytest.raises(FramefreeError) as caught:
+        swing().with_settings(texts)
+    assert words in str(caught.value)
+
+
+def test_settings_from_text(swing):
+    found = swing().with_settings(
+        {"duration": "2", "count": "3", "spin": "TRUE", "plant": "mujoco", "bound": "inf"}
+    )
+    assert found == swing(2.0, float("inf"), 3, True, plant="mujoco")
