@@ -5,7 +5,11 @@
 Random configurations within the limits first, then local searches from the best. An eigenvalue's
 gradient is that of twice the kinetic energy at velocity u, its unit eigenvector; so it costs one
 backward pass through the graph of the energy. What is found is no proof: d1 may be smaller still,
-d2 larger. M mixes units (kg, kg m, kg m^2), and so do its eigenvalues.
+d2 larger. M mixes units (kg, kg m, kg m^2), and so do its eigenvalues, unless linear velocities are
+measured by a length.
+
+With d1 I <= M <= d2 I a constant estimate Mhat = 2 d1 d2 / (d1 + d2) I has the least worst error,
+|M^-1 Mhat - I| <= (d2 - d1) / (d2 + d1), the margin.
 """
 
 from collections.abc import Iterator
@@ -15,6 +19,8 @@ from functools import cached_property
 import casadi as ca
 import numpy as np
 
+from framefree.certify.confirm import confirm
+from framefree.certify.proof import proved_bounds
 from framefree.certify.report import Finding, Verdict
 from framefree.certify.subject import SINGULAR, Subject, evaluate
 from framefree.machine import Machine
@@ -29,6 +35,10 @@ COMPILED = 10_000
 CLOSED = 200
 """Number of configurations with closed loops at which M is looked at, at most."""
 ILL = 1e8
+QUICKLY, CONFIRMED = 20_000, 1_000_000
+"""Random configurations at which the bounds are tried."""
+MANY = 16
+"""Number of velocities up to which the test of definiteness is compiled."""
 
 
 @dataclass(frozen=True)
@@ -62,18 +72,28 @@ class Bounds:
     searches: int = 0
 
 
-def mass_bounds(subject: Subject) -> Iterator[Finding]:
-    """Give the eigenvalues of M that were found, and the worst condition number."""
+def mass_bounds(subject: Subject, thorough: bool = False) -> Iterator[Finding]:
+    """Give the eigenvalues of M that were found and proved, and the worst condition number."""
     found = _closed_bounds(subject) if subject.closed else search(subject)
     if found is None:
         for name, meaning in _MEANINGS.items():
             yield Finding.skipped(name, meaning, "no configuration was found that closes all loops")
         return
+    yield from _findings(subject, found, thorough)
+
+
+def _findings(subject: Subject, found: Bounds, thorough: bool) -> Iterator[Finding]:
     how = f"found, not proved: {subject.samples} configurations, {found.searches} local searches"
     if subject.closed:
         how = "found, not proved: random configurations, along what loops and couplings allow"
+    if subject.length is not None:
+        how += f"; linear velocities in units of {subject.length:g} m/s"
     yield _smallest(subject, found, how)
     yield _largest(found, how)
+    if not subject.closed:
+        yield from _proved(subject, found)
+        yield _confirmed(subject, found, CONFIRMED if thorough else QUICKLY)
+    yield _margin(found)
     name = "mass_condition"
     yield Finding(
         name,
@@ -83,6 +103,73 @@ def mass_bounds(subject: Subject) -> Iterator[Finding]:
         ILL,
         remedy="accelerations lose this many digits; make the light bodies at the tips heavier, "
         "or fix their joints",
+    )
+
+
+def _proved(subject: Subject, found: Bounds) -> Iterator[Finding]:
+    """Give the bounds that hold at every configuration; what was found must lie within."""
+    proved = proved_bounds(subject.open, subject.scale)
+    sides = (
+        ("min", proved.low, proved.reason_low, found.smallest, 1),
+        ("max", proved.high, proved.reason_high, found.largest, -1),
+    )
+    for which, value, reason, extreme, sign in sides:
+        name = f"mass_eigenvalue_{which}_proved"
+        if value is None:
+            yield Finding.skipped(name, _MEANINGS[name], f"no proof: {reason}")
+            continue
+        within = sign * value <= sign * extreme.value * (1 + sign * 1e-9)
+        yield Finding(
+            name,
+            Verdict.PASS if within or not np.isfinite(extreme.value) else Verdict.FAIL,
+            _MEANINGS[name],
+            value,
+            note="proved from lengths, masses and inertias",
+            remedy="this is an error of framefree: please report it with the file",
+        )
+
+
+def _confirmed(subject: Subject, found: Bounds, states: int) -> Finding:
+    name = "mass_bounds_outside"
+    low, high = found.smallest.value, found.largest.value
+    if subject.open.nv > MANY or not low > 0:
+        why = (
+            "M is singular" if not low > 0 else f"more than {MANY} velocities take long to compile"
+        )
+        return Finding.skipped(name, _MEANINGS[name], why)
+    slack = 1e-9 * high
+    tried = confirm(
+        subject.bare,
+        low - slack,
+        high + slack,
+        states=states,
+        seed=subject.seed + 6,
+        scale=subject.scale,
+    )
+    return Finding(
+        name,
+        Verdict.PASS if not tried.below + tried.above else Verdict.WARN,
+        _MEANINGS[name],
+        tried.below + tried.above,
+        0,
+        note=f"{states} random configurations",
+        remedy="the search missed these: give it more `samples`",
+        x=None if tried.x is None else tuple(tried.x.tolist()),
+    )
+
+
+def _margin(found: Bounds) -> Finding:
+    low, high = found.smallest.value, found.largest.value
+    name = "mass_margin"
+    if found.unbounded or not low > 0:
+        reason = "M is unbounded" if found.unbounded else "M is singular"
+        return Finding.skipped(name, _MEANINGS[name], reason)
+    return Finding(
+        name,
+        Verdict.PASS,
+        _MEANINGS[name],
+        (high - low) / (high + low),
+        note=f"attained by the constant matrix {2 * low * high / (low + high):.4g} I",
     )
 
 
@@ -121,6 +208,11 @@ def _largest(found: Bounds, how: str) -> Finding:
 
 
 _MEANINGS = {
+    "mass_eigenvalue_min_proved": "no eigenvalue of M is smaller than this, at any configuration",
+    "mass_eigenvalue_max_proved": "no eigenvalue of M is larger than this, at any configuration",
+    "mass_bounds_outside": "random configurations at which M leaves the bounds that were found",
+    "mass_margin": "(d2 - d1)/(d2 + d1): worst relative error of the best constant estimate of M, "
+    "which computed-torque proofs need below 1",
     "mass_eigenvalue_min": "smallest eigenvalue of M (kg, kg m^2): above zero, every motion has "
     "energy and accelerations are unique",
     "mass_eigenvalue_max": "largest eigenvalue of M (kg, kg m^2) over all configurations",
@@ -131,18 +223,19 @@ _MEANINGS = {
 class Search:
     """The mass matrix as a function on the configuration space, with gradients of eigenvalues."""
 
-    def __init__(self, eom: Equations) -> None:
+    def __init__(self, eom: Equations, scale: np.ndarray | None = None) -> None:
         self.eom, self.machine = eom, eom.machine
+        self.scale = np.ones(eom.machine.nv) if scale is None else scale
 
     def masses(self, x: np.ndarray) -> np.ndarray:
         """Return M (n, nv, nv) at configurations (n, nx)."""
-        if len(x) >= COMPILED:
-            return self.eom.mass(x)
-        return evaluate(self.eom.functions["mass"], x)[0]
+        compiled = len(x) >= COMPILED
+        M = self.eom.mass(x) if compiled else evaluate(self.eom.functions["mass"], x)[0]
+        return self.scale[:, None] * M * self.scale
 
     def extreme(self, x: np.ndarray, sign: int) -> Extreme:
         """Return the smallest (sign 1) or largest (-1) eigenvalue at x."""
-        values, vectors = np.linalg.eigh(self.eom.functions["mass"](x).full())
+        values, vectors = np.linalg.eigh(self.masses(x[None])[0])
         k = 0 if sign > 0 else -1
         return Extreme(float(values[k]), x, vectors[:, k])
 
@@ -155,7 +248,7 @@ class Search:
 
         def cost(step: np.ndarray) -> tuple[float, np.ndarray]:
             here = self.extreme(self.machine.integrate(x, step), sign)
-            return unit * here.value, unit * self._slope(x, step, here.u).full()[:, 0]
+            return unit * here.value, unit * self._slope(x, step, self.scale * here.u).full()[:, 0]
 
         lower, upper = _room(self.machine, x)
         result = minimize(
@@ -179,7 +272,7 @@ class Search:
 
 def search(subject: Subject) -> Bounds:
     """Return the bounds of M of the open machine."""
-    machine, space = subject.open, Search(subject.bare)
+    machine, space = subject.open, Search(subject.bare, subject.scale)
     x = np.vstack([_neutral(machine), machine.random(subject.rng(4), subject.samples)])
     M = space.masses(x)
     if not np.isfinite(M).all():
@@ -251,7 +344,7 @@ def _closed_bounds(subject: Subject) -> Bounds | None:
     x = subject.closed_configurations(subject.rng(5), min(subject.samples, CLOSED))
     low = high = None
     condition = 0.0
-    masses = Search(subject.bare).masses(x)
+    masses = Search(subject.bare, subject.scale).masses(x)
     for at, M, Z in zip(x, masses, subject.closure.allowed_directions(x), strict=True):
         if not Z.shape[1]:
             continue

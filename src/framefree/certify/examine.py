@@ -1,7 +1,7 @@
 """What `framefree check FILE` does: static lint first, then what can only be measured."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
@@ -10,6 +10,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from framefree.certify import forms
 from framefree.certify.agreement import agreement
 from framefree.certify.bounds import mass_bounds
 from framefree.certify.energy import conservation
@@ -32,6 +33,8 @@ def check(
     states: int = 24,
     samples: int = 1024,
     seed: int = 0,
+    length: float | None = None,
+    parametrisations: Sequence[str] = (),
     thorough: bool = False,
     progress: bool = False,
     formulations: Mapping[str, type[Equations]] | None = None,
@@ -48,6 +51,11 @@ def check(
         Number of random configurations from which the eigenvalues of M are searched.
     seed : int
         Of all random choices: the same seed gives the same report.
+    length : float, optional
+        Unit of length (m) in which linear velocities count, so that all eigenvalues of M are in
+        kg m^2; else M mixes kg and kg m^2.
+    parametrisations : sequence of str
+        Coriolis matrices and coordinates to compare; see `framefree.certify.forms`. "all" is all.
     thorough : bool
         Compare formulations that take minutes to derive for a large machine, too.
     progress : bool
@@ -65,11 +73,12 @@ def check(
         states,
         samples,
         seed,
+        length,
     )
     findings: list[Finding] = []
     # What is not finite makes a finding; NumPy need not warn of it as well.
     with _steps(progress) as announce, np.errstate(all="ignore"):
-        for words, step in _plan(subject, source, thorough):
+        for words, step in _plan(subject, source, thorough, parametrisations):
             announce(words)
             findings += _made(words, step)
     about = {
@@ -91,13 +100,18 @@ def check(
 Step = tuple[str, Callable[[], Iterable[Finding]]]
 
 
-def _plan(subject: Subject, source: Source, thorough: bool) -> Iterator[Step]:
+def _plan(
+    subject: Subject, source: Source, thorough: bool, parametrisations: Sequence[str]
+) -> Iterator[Step]:
     """Give all checks in order, each with words for the progress display."""
     yield "reading the description", lambda: lint(subject.machine)
     if not subject.machine.nv:
         return
     yield "measuring the laws of motion", lambda: laws(subject)
-    yield "searching eigenvalues of the mass matrix", lambda: mass_bounds(subject)
+    yield "searching eigenvalues of the mass matrix", lambda: mass_bounds(subject, thorough)
+    if parametrisations:
+        names = () if "all" in parametrisations else tuple(parametrisations)
+        yield "comparing parametrisations", lambda: forms.findings(subject.machine, names)
     yield "moving the frames", lambda: [invariance(subject)]
     yield "comparing formulations", lambda: agreement(subject, thorough)
     yield "integrating a free motion", lambda: [conservation(subject)]
@@ -143,7 +157,7 @@ def _steps(shown: bool) -> Iterator[Callable[[str], None]]:
     with Progress(
         *columns, console=Console(stderr=True), transient=True, disable=not shown
     ) as progress:
-        task = progress.add_task("", total=8)
+        task = progress.add_task("", total=9)
 
         def announce(words: str) -> None:
             progress.update(task, description=words, advance=1)

@@ -89,6 +89,9 @@ class _Part:
     groups: tuple[_Group, ...]
 
 
+ROUNDING = 1e-12
+"""Share by which the bounds are widened, for the rounding in their own computation."""
+
 _FAR = "a sliding joint without limits can take its load as far as it likes"
 
 
@@ -103,7 +106,23 @@ def proved_bounds(machine: Machine, scale: np.ndarray | None = None) -> Proved:
     armature = np.concatenate([np.zeros(0), *(j.armature for j in machine.joints)]) * units**2
     high, why_high = _from_above(machine, parts, units, armature)
     low, why_low = _from_below(parts, units, armature)
-    return Proved(low, high, why_low, why_high)
+    return Proved(
+        None if low is None else low * (1 - ROUNDING),
+        None if high is None else high * (1 + ROUNDING),
+        why_low,
+        why_high,
+    )
+
+
+def linear_velocities(machine: Machine) -> np.ndarray:
+    """Return which velocities (nv,) are translations, m/s."""
+    linear = np.zeros(machine.nv, bool)
+    for joint in machine.joints:
+        for group in _groups(joint.kind) or ():
+            start = machine.v_slice[joint.name].start
+            place = slice(start + group.v.start, start + group.v.stop)
+            linear[place] = not group.angular
+    return linear
 
 
 def _parts(machine: Machine) -> list[_Part]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 
 class Verdict(StrEnum):
@@ -129,7 +130,6 @@ class CheckReport:
             title_justify="left",
             caption=self._summary(),
             caption_justify="left",
-            show_lines=True,
         )
         table.add_column("verdict", no_wrap=True)
         table.add_column("check", no_wrap=True)
@@ -143,7 +143,7 @@ class CheckReport:
                 finding.name.replace("_", " "),
                 _number(finding.value),
                 _bar(finding),
-                "\n".join(_words(finding)),
+                _cell(finding),
             )
         return table
 
@@ -179,6 +179,14 @@ def _bar(finding: Finding) -> str:
     if finding.bar is None:
         return "-"
     return f"{'≥' if finding.at_least else '≤'} {_number(finding.bar)}"
+
+
+def _cell(finding: Finding) -> Text:
+    """Return what a finding means; in one line where all is well, so that the rest stands out."""
+    fine = finding.verdict is Verdict.PASS
+    words = Text.from_markup("\n".join(_words(finding)))
+    short = ": ".join(part for part in (finding.note, finding.meaning) if part)
+    return Text(short, no_wrap=True, overflow="ellipsis") if fine else words
 
 
 def _words(finding: Finding) -> Iterator[str]:

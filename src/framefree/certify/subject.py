@@ -9,6 +9,7 @@ import casadi as ca
 import numpy as np
 
 from framefree.certify.closure import Closure
+from framefree.certify.proof import linear_velocities
 from framefree.errors import FramefreeError
 from framefree.machine import Machine
 from framefree.motion import Equations
@@ -47,6 +48,8 @@ class Subject:
     samples : int
         Number of random configurations from which eigenvalues of M are searched.
     seed : int
+    length : float, optional
+        Unit of length (m) for linear velocities: then all of M is in kg m^2.
     """
 
     machine: Machine
@@ -54,6 +57,15 @@ class Subject:
     states: int = 24
     samples: int = 1024
     seed: int = 0
+    length: float | None = None
+
+    @cached_property
+    def scale(self) -> np.ndarray:
+        """Units (nv,) in which velocities are measured: `length` for linear ones, where given."""
+        scale = np.ones(self.open.nv)
+        if self.length is not None:
+            scale[linear_velocities(self.open)] = self.length
+        return scale
 
     def rng(self, salt: int) -> np.random.Generator:
         """Return random numbers for one check: with a salt of its own, none shifts another."""

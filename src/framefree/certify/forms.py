@@ -1,0 +1,247 @@
+"""Coriolis matrices and coordinates side by side: which property does each one have.
+
+M_dot = C + C^T            skew: what Lyapunov proofs use
+C v = c                    right: a wrong matrix can be skew
+v^T (M_dot - 2C) v = 0     weaker than skew; energy conservation gives it to every right C
+d1 I <= M                  bounded: Euler angles lose it at pitch 90 degrees
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import casadi as ca
+import numpy as np
+
+from framefree.certify.report import Finding, Verdict
+from framefree.certify.subject import evaluate, without_forces
+from framefree.errors import FramefreeError
+from framefree.machine import Machine
+from framefree.machine.joints import Free, Spherical
+from framefree.motion.tree import Tree, coriolis
+from framefree.motion.tree.euler import configuration, from_angles
+
+BAR = 1e-11
+WORDS = {
+    "skew": "Levi-Civita coefficients of the bodies",
+    "kirchhoff": "Kirchhoff form",
+    "adjoint": "plain adjoint form",
+    "quasi": "quasi-coordinates (Boltzmann-Hamel)",
+    "christoffel": "Christoffel symbols of plain coordinates",
+    "euler": "roll, pitch and yaw",
+    "printed": "as printed in [From2010], eq. (22)",
+}
+
+
+@dataclass(frozen=True)
+class Residual:
+    """The largest residual over all states, relative, and the state (x, v) that gave it."""
+
+    value: float
+    x: np.ndarray
+    v: np.ndarray
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing but rounding is left."""
+        return self.value <= BAR
+
+
+@dataclass(frozen=True)
+class Form:
+    """One Coriolis matrix, or one choice of coordinates, measured.
+
+    Attributes
+    ----------
+    name : str
+        One of `framefree.motion.tree.coriolis.NAMES`.
+    skew, bias, weak : Residual
+        Of M_dot = C + C^T, of C v = c, of v^T (M_dot - 2C) v = 0; relative to M times a rate.
+    smallest : float
+        Smallest eigenvalue of M over the states.
+    smallest_x : (nx,)
+        Where that was; angles eta (nv) for "euler".
+    """
+
+    name: str
+    skew: Residual
+    bias: Residual
+    weak: Residual
+    smallest: float
+    smallest_x: np.ndarray
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the smallest eigenvalue can be told from zero."""
+        return self.smallest > 1e-10
+
+    @property
+    def words(self) -> str:
+        """What the matrix is called in words."""
+        return WORDS[self.name]
+
+
+def compare(
+    machine: Machine, names: Sequence[str] = (), *, states: int = 200, seed: int = 0
+) -> tuple[tuple[Form, ...], dict[str, str]]:
+    """Measure the named forms (default all) at random states; also give why some do not apply.
+
+    Base and ball joints are at pitch exactly 90 degrees in every third state, but for the residuals
+    in Euler angles, which are not defined there.
+    """
+    bare = without_forces(replace(machine.numeric, loops=(), couplings=()))
+    rng = np.random.default_rng(seed)
+    tree, found, refused = Tree(bare), [], {}
+    for name in names or coriolis.NAMES:
+        if name not in coriolis.NAMES:
+            raise FramefreeError(
+                f"there is no parametrisation `{name}`; choose from: {', '.join(coriolis.NAMES)}"
+            )
+        try:
+            found.append(_measured(tree, name, states, rng))
+        except FramefreeError as error:
+            refused[name] = str(error)
+    return tuple(found), refused
+
+
+def attitudes_at_pitch_90(machine: Machine, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return configurations (n, nx) with every free or ball joint turned to pitch 90 degrees."""
+    x = x.copy()
+    for joint in machine.joints:
+        if isinstance(joint.kind, Free | Spherical):
+            place = machine.x_slice[joint.name]
+            for row in x:
+                roll, yaw = rng.uniform(-np.pi, np.pi, 2)
+                turn = np.array(ca.DM(from_angles(ca.DM([roll, np.pi / 2, yaw])))).ravel()
+                row[place.stop - 4 : place.stop] = turn
+    return x
+
+
+def _measured(tree: Tree, name: str, count: int, rng: np.random.Generator) -> Form:
+    machine = tree.machine
+    v = rng.normal(size=(count, machine.nv))
+    if name == "euler":
+        return _measured_euler(tree, rng.uniform(-1.4, 1.4, (count, machine.nv)), v)
+    x = machine.random(rng, count)
+    x[::3] = attitudes_at_pitch_90(machine, x[::3], rng)
+    xs, vs = ca.SX.sym("x", machine.nx), ca.SX.sym("v", machine.nv)
+    mass = tree.functions["mass"](xs)
+    rate = ca.jtimes(ca.vec(mass), xs, machine.rate_matrix(xs) @ vs)
+    C = tree.functions[f"coriolis:{name}"](xs, vs)
+    bias = tree.functions["bias"](xs, vs)
+    return _form(name, [xs, vs], [mass, ca.reshape(rate, *mass.shape), C, bias], x, v)
+
+
+def _measured_euler(tree: Tree, eta: np.ndarray, rate: np.ndarray) -> Form:
+    """Measure the form in Euler angles; c from the Lagrange equations of the kinetic energy."""
+    nv = tree.machine.nv
+    s, r = ca.SX.sym("eta", nv), ca.SX.sym("rate", nv)
+    mass = tree.functions["mass:euler"](s)
+    M_dot = ca.reshape(ca.jtimes(ca.vec(mass), s, r), nv, nv)
+    bias = M_dot @ r - ca.gradient(r.T @ mass @ r, s) / 2
+    C = tree.functions["coriolis:euler"](s, r)
+    form = _form("euler", [s, r], [mass, M_dot, C, bias], eta, rate)
+    upright = _upright(tree.machine, eta[:1])
+    if upright is None:
+        return form
+    (M,) = evaluate(tree.functions["mass:euler"], upright)
+    smallest = float(np.linalg.eigvalsh(M)[0, 0])
+    return replace(form, smallest=min(form.smallest, smallest), smallest_x=upright[0])
+
+
+def _upright(machine: Machine, eta: np.ndarray) -> np.ndarray | None:
+    """Return angles with pitch 90 degrees; None for a machine without such an angle."""
+    eta, found = eta.copy(), False
+    for joint in machine.joints:
+        if isinstance(joint.kind, Free | Spherical):
+            eta[:, machine.v_slice[joint.name].stop - 2] = np.pi / 2
+            found = True
+    return eta if found else None
+
+
+def _form(
+    name: str, symbols: list[ca.SX], outputs: list[ca.SX], x: np.ndarray, v: np.ndarray
+) -> Form:
+    function = ca.Function("form", symbols, [ca.densify(one) for one in outputs])
+    M, M_dot, C, bias = evaluate(function, x, v)
+    scale = _largest(C) + _largest(M) * _largest(v)
+    skew = M_dot - C - C.swapaxes(1, 2)
+    wrong = np.einsum("nij,nj->ni", C, v) - bias[..., 0]
+    weak = np.einsum("ni,nij,nj->n", v, M_dot - 2 * C, v)
+    sizes = (scale, scale * _largest(v), scale * _largest(v) ** 2)
+    residuals: list[Residual] = []
+    for gap, size in zip((skew, wrong, weak[:, None]), sizes, strict=True):
+        values = _largest(gap) / size
+        worst = int(values.argmax())
+        residuals.append(Residual(float(values[worst]), x[worst], v[worst]))
+    values = np.linalg.eigvalsh(M)[:, 0]
+    least = int(values.argmin())
+    one, two, three = residuals
+    return Form(name, one, two, three, float(values[least]), x[least])
+
+
+def _largest(values: np.ndarray) -> np.ndarray:
+    return np.abs(values.reshape(len(values), -1)).max(axis=1, initial=1e-300)
+
+
+def findings(machine: Machine, names: Sequence[str] = (), **options: int) -> Iterator[Finding]:
+    """Give the comparison as findings; what other forms lose is a warning, not a failure."""
+    forms, refused = compare(machine, names, **options)
+    for form in forms:
+        for which, meaning, remedy in _PROPERTIES:
+            residual: Residual = getattr(form, which)
+            yield Finding(
+                f"{form.name}_{which}_residual",
+                Verdict.PASS if residual.holds else Verdict.WARN,
+                f"{form.words}: {meaning}",
+                residual.value,
+                BAR,
+                remedy=remedy,
+                x=tuple(residual.x.tolist()),
+            )
+        yield Finding(
+            f"{form.name}_mass_eigenvalue_min",
+            Verdict.PASS if form.bounded else Verdict.WARN,
+            f"{form.words}: smallest eigenvalue of M, above zero at every attitude",
+            form.smallest,
+            1e-10,
+            remedy="at pitch 90 degrees these coordinates lose rank: use the form on the group",
+            at_least=True,
+            x=tuple(form.smallest_x.tolist()),
+        )
+    for name, reason in refused.items():
+        yield Finding.skipped(f"{name}_skew_residual", WORDS[name], reason)
+
+
+_PROPERTIES = (
+    ("skew", "M_dot - 2C is skew-symmetric", "do not use it in a Lyapunov function"),
+    ("bias", "C v is the velocity force", "a law that uses it compensates the wrong force"),
+    ("weak", "v^T (M_dot - 2C) v = 0", "energy is not balanced"),
+)
+
+
+def eigenvalues_through_pitch_90(
+    machine: Machine, x: np.ndarray | None = None, count: int = 361
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return pitch angles (count,) from -180 to 180 degrees and eigenvalues of M on the way.
+
+    The first free joint, or ball joint, pitches. Eigenvalues (count, nv) are those of the form on
+    the group, and those in Euler angles.
+    """
+    joints = [j for j in machine.joints if isinstance(j.kind, Free | Spherical)]
+    if not joints:
+        raise FramefreeError(f"`{machine.name}` has no free or ball joint that could pitch")
+    bare = without_forces(replace(machine.numeric, loops=(), couplings=()))
+    tree = Tree(bare)
+    pitch = np.linspace(-np.pi, np.pi, count)
+    eta = np.zeros((count, machine.nv))
+    if x is not None:
+        for joint in bare.joints:
+            if joint.kind.vector:
+                eta[:, bare.v_slice[joint.name]] = x[bare.x_slice[joint.name]]
+    eta[:, bare.v_slice[joints[0].name].stop - 2] = pitch
+    s = ca.SX.sym("eta", machine.nv)
+    mass = tree.functions["mass"](configuration(bare, s))
+    on_group, in_angles = evaluate(
+        ca.Function("masses", [s], [ca.densify(mass), tree.functions["mass:euler"](s)]), eta
+    )
+    return np.rad2deg(pitch), np.linalg.eigvalsh(on_group), np.linalg.eigvalsh(in_angles)
