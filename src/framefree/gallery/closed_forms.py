@@ -71,7 +71,7 @@ def lagrange_top(
     Parameters
     ----------
     t : (n,)
-        s, from 0.
+        s, from 0, and close: quadratures take ten points an interval.
     spin, precession : float
         First rates about the axis and about the vertical, p, rad/s.
     spin_inertia, inertia : float
