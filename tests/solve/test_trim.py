@@ -3,13 +3,24 @@
 import re
 from dataclasses import replace
 
+import casadi as ca
 import numpy as np
 import pytest
 from constrained_machines import crane, n_four_bar, random_closed
 from random_machines import random_machine
 
 from framefree.geometry import Moments
-from framefree.machine import Body, Frame, Free, Joint, Machine, Prismatic, Revolute, Spherical
+from framefree.machine import (
+    Body,
+    Coupling,
+    Frame,
+    Free,
+    Joint,
+    Machine,
+    Prismatic,
+    Revolute,
+    Spherical,
+)
 from framefree.machine.actuators import JointForce, Propeller, TiltingPropeller, Wrench, motors
 from framefree.machine.fluid import Fluid, Immersed
 from framefree.motion.tree import Tree
@@ -363,6 +374,53 @@ def test_small_motions_of_closed_machines_against_differences(seed):
         rate = linear.basis.T @ slope[nv:]
         assert np.abs(y - e).max() < 1e-5
         assert np.abs(rate - linear.A[:, j]).max() < 1e-4 * (1 + np.abs(linear.A).max())
+
+
+def carriage(wavy):
+    """A carriage rolls along x and a load slides across by y; a follower is led to (1 + wavy) y.
+
+    The follower's spring, seen from the load, is stiffer here and there as the carriage moves on.
+    """
+    body = Moments.of_body(1.0, (0, 0, 0), np.eye(3))
+    bodies = [Body(name, body) for name in ("carriage", "load", "follower")]
+    joints = [
+        Joint("x", Prismatic("x"), "world", "carriage"),
+        Joint("y", Prismatic("y"), "carriage", "load"),
+        Joint("z", Prismatic("y"), "world", "follower", stiffness=50.0),
+    ]
+    led = Coupling("led", "z", ("x", "y"), lambda x, y: (1 + wavy * ca.sin(x)) * y)
+    return Machine(bodies, joints, couplings=[led], gravity=(0, 0, 0))
+
+
+def test_small_motions_of_a_moving_closed_machine():
+    """(1 + f^2) y'' + 2 f f' V y' + (f f'' V^2 + k f^2) y = 0 with f = 1 + wavy sin x."""
+    machine, wavy, V, place = carriage(0.3), 0.3, 2.0, 0.7
+    x, v = (np.array([{"x": n}.get(name, 0.0) for name in machine.x_names]) for n in (place, V))
+    linear = Balance(machine).linear(x, v, np.zeros(0))
+    f, f1, f2 = 1 + wavy * np.sin(place), wavy * np.cos(place), -wavy * np.sin(place)
+    at = {name: i for i, name in enumerate(machine.v_names)}
+    eps, dv, by_eps, by_dv = (*np.split(linear.basis, 2), *np.split(linear.rates, 2))
+    y, y_rate = eps[at["y"]], dv[at["y"]]
+    assert linear.A.shape == (4, 4)
+    assert np.abs(eps[at["z"]] - f * y).max() < 1e-12
+    assert np.abs(dv[at["z"]] - f * y_rate - f1 * V * y).max() < 1e-12
+    assert np.abs(by_eps - dv).max() < 1e-12
+    expected = -(2 * f * f1 * V * y_rate + (f * f2 * V * V + 50 * f * f) * y) / (1 + f * f)
+    assert np.abs(by_dv[at["y"]] - expected).max() < 1e-10
+    assert np.abs(by_dv[at["x"]]).max() < 1e-12
+
+
+def test_steady_motion_whose_small_motions_change_gets_no_verdict():
+    machine = carriage(0.3)
+    v = [{"x": 2.0}.get(name, 0.0) for name in machine.v_names]
+    found = trim(machine, v=v)
+    assert found.found
+    assert found.stability is None
+    assert found.message == (
+        "steady motion; small motions about it change with time, so that no eigenvalues tell "
+        "whether it is stable"
+    )
+    assert trim(carriage(0.0), v=v).stability.verdict == "marginal"
 
 
 def test_state_matrices_of_a_tree_in_steady_motion():

@@ -38,10 +38,14 @@ class Linear:
     A : (2 r, 2 r)
         d/dt y = A y with (eps, dv) = basis y: deviations of x and v that the constraints allow.
     basis : (2 nv, 2 r)
+    rates : (2 nv, 2 r)
+        d/dt (eps, dv) = rates y. This is basis A y unless the basis itself changes in time, which
+        it does not where the motion looks the same at all times.
     """
 
     A: np.ndarray
     basis: np.ndarray
+    rates: np.ndarray
 
 
 class Balance:
@@ -171,7 +175,8 @@ class Balance:
         basis = null_space(np.block([[A, np.zeros_like(A)], [eta_x, A]]))
         eps, dv = np.split(basis, 2)
         a = gauss(M, -(f_x @ eps + f_v @ dv), A, b_x @ eps + b_v @ dv)
-        return Linear(basis.T @ np.vstack([dv - W @ eps, a]), basis)
+        rates = np.vstack([dv - W @ eps, a])
+        return Linear(basis.T @ rates, basis, rates)
 
 
 @lru_cache(maxsize=8)

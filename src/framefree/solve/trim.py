@@ -21,6 +21,10 @@ from framefree.solve.stability import Stability, judged
 LATER = (0.1, 0.37, 1.0)
 """Times (s) along a motion at which it is checked to be still without acceleration."""
 
+CHANGING = (
+    "small motions about it change with time, so that no eigenvalues tell whether it is stable"
+)
+
 GRAVITY = 9.81
 """Acceleration that inputs and multipliers of unit size are scaled to."""
 
@@ -37,7 +41,8 @@ class Trim:
     acceleration : (nv,)
         What is left.
     stability : Stability or None
-        Of small motions with the inputs held; None if nothing was found.
+        Of small motions with the inputs held; None if nothing was found, or if they change along
+        a steady motion, so that eigenvalues do not tell.
     message : str
         The same in words.
     """
@@ -272,7 +277,8 @@ class _Search:
             if x is None:
                 continue
             cost, found = self._solved(x, self.held)
-            if found.stability and not (stable and found.stability.verdict == "unstable"):
+            falls = found.stability is not None and found.stability.verdict == "unstable"
+            if found.found and not (stable and falls):
                 return found
             if best is None or cost < best[0]:
                 best = (cost, found)
@@ -300,9 +306,24 @@ class _Search:
                 trimmed, message=f"no {self._word} found near the start: {problem}" + self._stuck(u)
             )
         found = judged(self.machine, self.balance.linear(x, v, u))
-        return replace(
-            trimmed, found=True, stability=found, message=f"{self._word}, {found.verdict}"
-        )
+        if self._changes(found, x, v, u):
+            return replace(trimmed, found=True, message=f"{self._word}; {CHANGING}")
+        words = f"{self._word}, {found.verdict}"
+        return replace(trimmed, found=True, stability=found, message=words)
+
+    def _changes(self, now: Stability, x: np.ndarray, v: np.ndarray, u: np.ndarray) -> bool:
+        """Whether small motions are others further along the motion."""
+        if not v.any():
+            return False
+        linear = now.linear
+        turning = np.abs(linear.rates - linear.basis @ linear.A).max(initial=0.0)
+        if turning > 1e-6 * (1 + np.abs(linear.rates).max(initial=0.0)):
+            return True
+        later = self.balance.linear(self.machine.integrate(x, v * LATER[1]), v, u)
+        values = judged(self.machine, later).eigenvalues
+        scale = 1 + np.abs(values).max(initial=0.0)
+        apart = np.abs(now.eigenvalues[:, None] - values).min(axis=1, initial=np.inf)
+        return bool((apart > 1e-4 * scale).any())
 
     @property
     def _word(self) -> str:
