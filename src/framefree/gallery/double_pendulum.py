@@ -86,7 +86,8 @@ _NOTES = (
 def _textbook(x0: np.ndarray, t: np.ndarray) -> np.ndarray:
     """Joint angles (n, 2) by Lagrange's equations for two uniform rods of unit length and mass.
 
-    In the angles a, b of the rods from the vertical [Landau1976, sec. 5]:
+    In the angles a, b of the rods from the vertical (for points in place of rods see
+    [Landau1976, sec. 5, problem 1]):
 
         4/3 a'' + 1/2 cos(a - b) b'' + 1/2 sin(a - b) b'^2 + 3/2 g sin(a) = 0
         1/3 b'' + 1/2 cos(a - b) a'' - 1/2 sin(a - b) a'^2 + 1/2 g sin(b) = 0

@@ -14,7 +14,7 @@ from framefree.report import Animation, Figure, Line
 from framefree.simulate import Run, simulate
 
 # Time in s; attitude (wxyz), center of mass in m, and force of the pivot on the top in N. The start
-# is that of [Bruels2010, sec. 5] with the precession as in [Exudyn], whose published attitude at
+# is that of [Bruels2010] with the precession as in [Exudyn], whose published attitude at
 # 0.2 s these continue: integrated by a method of eighth order to 1e-13.
 PUBLISHED = np.array([
     (0.05, -0.81466605, -0.049181315, -0.56836187, 0.1042363,

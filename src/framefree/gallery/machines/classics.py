@@ -22,7 +22,7 @@ def _at(position: tuple[float, float, float], rotation: np.ndarray | None = None
 
 
 def heavy_top() -> Machine:
-    """Return the heavy top of the literature on integrators [Bruels2010, sec. 5].
+    """Return the heavy top of the literature on integrators [Bruels2010].
 
     A thin disc of 15 kg and radius 0.25 m on a massless rod of 1 m along body y, which turns freely
     about the world's origin; frame `center` at the disc.
