@@ -3,6 +3,7 @@
 from framefree.gallery.crane import Crane
 from framefree.gallery.crane_reconfigured import CraneReconfigured
 from framefree.gallery.double_pendulum import DoublePendulum
+from framefree.gallery.five_bar import FiveBar
 from framefree.gallery.four_bar import FourBar
 from framefree.gallery.free_body import FreeBody
 from framefree.gallery.heavy_top import HeavyTop
@@ -15,6 +16,7 @@ _CLASSES: tuple[type[Scenario], ...] = (
     FreeBody,
     Crane,
     CraneReconfigured,
+    FiveBar,
 )
 
 SCENARIOS: dict[str, type[Scenario]] = {found.name: found for found in _CLASSES}

@@ -24,7 +24,7 @@ from framefree.control.references.base import Reference
 from framefree.kernel import Kernel, compile
 from framefree.machine import Machine
 from framefree.machine.part import set_field
-from framefree.motion.embedded import Embedded
+from framefree.motion.embedded import Embedded, follow
 from framefree.motion.embedded.maps import Solved
 from framefree.motion.embedded.state import EmbeddedState
 from framefree.motion.spatial import solve_symmetric
@@ -41,8 +41,8 @@ class RobustControl(Law):
     are read: a reference need not close the loops.
 
     Signals, of the independent velocities in their order (`coordinates`): `e`, `s`; `V`; `V_rate`,
-    what dV/dt is without uncertainty; and `force`, the generalised force asked for. What a run
-    tells of the uncertainty: `assess`.
+    what dV/dt is without uncertainty; `force`, the generalised force asked for; and where loops are
+    solved `margin`. What a run tells of the uncertainty: `assess`.
 
     Parameters
     ----------
@@ -54,6 +54,10 @@ class RobustControl(Law):
         positive but for kappa, which may be 0.
     printed : bool
         Whether the law is that of the document, with h instead of C qd_r.
+    least_margin : float
+        Where loops are solved: how far, of 1, they must be from a position in which the dependent
+        joints do not follow from the others. Nearer than that the law gives no finite inputs, and a
+        simulation stops; `check` refuses such references beforehand.
     equations : Embedded, optional
         Of the machine, where the default choice of minimal coordinates is not wanted.
 
@@ -69,6 +73,7 @@ class RobustControl(Law):
     kappa: Any = 50.0
     eps: Any = 1e-4
     printed: bool = False
+    least_margin: float = 0.01
     equations: InitVar[Embedded | None] = None
     embedded: Embedded = field(init=False, repr=False, compare=False)
 
@@ -165,13 +170,16 @@ class RobustControl(Law):
             V_rate += ca.dot(s, C @ s)
         else:
             force -= C @ s
-        signals = {
+        signals: dict[str, Matrix] = {
             "e": e,
             "s": s,
             "V": ca.dot(s, state.mass @ s) / 2,
             "V_rate": V_rate,
             "force": force,
         }
+        if self._solved:
+            signals["margin"] = state.chart.margin
+            force = force / (state.chart.margin > self.least_margin)
         return Command(self._delivered(state, force), signals)
 
     def _inputs(self, state: EmbeddedState) -> tuple[Matrix, Matrix]:
@@ -236,7 +244,7 @@ class RobustControl(Law):
     def check(self, reference: Reference, times: Any, parameters: Any = None) -> None:
         """Refuse a reference that takes the machine through a position its loops are singular in.
 
-        Every position is closed from the one before it.
+        Every position is closed from the one before it, so times must be dense enough.
 
         Raises
         ------
@@ -247,11 +255,5 @@ class RobustControl(Law):
         """
         t = ca.SX.sym("t")
         path = ca.Function("x", [t], [ca.densify(ca.SX(reference.at(t)["x"]))])
-        chosen, _ = self.places
-        x = None
-        for time in np.asarray(times, float):
-            wanted = path(time).full().ravel()
-            x = wanted if x is None else x.copy()
-            x[chosen] = wanted[chosen]
-            if self._solved:
-                x = self.embedded.close(x, parameters)
+        x = path(ca.DM(np.asarray(times, float)).T).full().T
+        follow(self.embedded, x, parameters)

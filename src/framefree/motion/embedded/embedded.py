@@ -196,14 +196,15 @@ class Embedded(Equations):
         found = self.constrained.project(
             x, weight="unit", hold=self.map.v_names, parameters=parameters
         ).x
-        A = self._rows(found, parameters)
+        A = self.rows(found, parameters)
         dependent = [k for k in range(self.machine.nv) if k not in (self.map.independent or ())]
         if margin(A, dependent) < SINGULAR:
             owners = [label.partition("[")[0] for label in self.constrained.labels]
             raise singular(self.machine, A, owners, dependent)
         return found
 
-    def _rows(self, x: np.ndarray, parameters: Any = None) -> np.ndarray:
+    def rows(self, x: np.ndarray, parameters: Any = None) -> np.ndarray:
+        """Return A (rows, nv of the tree) of the loops and couplings at a configuration."""
         found = numbers(
             self.constrained, "constraint", parameters, x=x, v=np.zeros(self.machine.nv)
         )
@@ -220,7 +221,7 @@ class Embedded(Equations):
         if not machine.loops and independent is None:
             return Expression.by_couplings(machine)
         x = self._generic(self.constrained.assemble(start))
-        A = self._rows(x)
+        A = self.rows(x)
         names = choose(machine, A) if independent is None else tuple(independent)
         found = Solved(machine, self._carrier, names)
         rank = numerical_rank(A)
@@ -237,14 +238,14 @@ class Embedded(Equations):
     def _generic(self, x: np.ndarray) -> np.ndarray:
         """Return the configuration of largest rank among x and closed ones around it."""
         rng = np.random.default_rng(0)
-        best, best_rank = x, numerical_rank(self._rows(x))
+        best, best_rank = x, numerical_rank(self.rows(x))
         for _ in range(4):
             near = self.machine.integrate(x, 0.1 * rng.normal(size=self.machine.nv))
             try:
                 candidate = self.constrained.project(near, weight="unit").x
             except ClosureError:
                 continue
-            rank = numerical_rank(self._rows(candidate))
+            rank = numerical_rank(self.rows(candidate))
             if rank > best_rank:
                 best, best_rank = candidate, rank
         return best
