@@ -6,6 +6,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from random_machines import random_machine, random_pose
+from simulate_machines import PD, pendulum
 
 from framefree.control.law import ControlError
 from framefree.control.references import (
@@ -22,6 +23,7 @@ from framefree.control.references import (
 from framefree.geometry import Moments, se3, so3
 from framefree.kernel import compile
 from framefree.machine import Body, Continuous, Custom, Free, Joint, Machine, Revolute, Spherical
+from framefree.simulate import simulate
 
 # Differences of sixth order: f'(0) = sum c_k f(k h) / h.
 STENCIL = {-3: -1 / 60, -2: 3 / 20, -1: -3 / 4, 1: 3 / 4, 2: -3 / 20, 3: 1 / 60}
@@ -313,7 +315,10 @@ def bad_inputs():
         (lambda: MinimumJerk(machine, "here", [0, 1]), "`points` of MinimumJerk must be numbers"),
         (lambda: Hold(machine, off), "point 0 of Hold"),
         (lambda: FrameWaypoints("tool", [np.eye(4), 2 * np.eye(4)], [0, 1]), "pose 1 of"),
-        (lambda: FrameWaypoints("tool", [(0, 0, 0, 2, 0, 0, 0)] * 2, [0, 1]), "must have a unit quaternion"),
+        (
+            lambda: FrameWaypoints("tool", [(0, 0, 0, 2, 0, 0, 0)] * 2, [0, 1]),
+            "must have a unit quaternion",
+        ),
         (lambda: FrameWaypoints(3, [np.eye(4)] * 2, [0, 1]), "must be the name of a frame, got 3"),
         (lambda: Circle("tool", (0, 0), 1, 1), "`center` of Circle must be 3 numbers"),
         (lambda: Circle("tool", (0, 0, 0), -1, 1), "`radius` of Circle must be one number, at"),
@@ -332,3 +337,18 @@ def bad_inputs():
 def test_bad_input_is_refused_by_name(make, message):
     with pytest.raises(ControlError, match=message):
         make()
+
+
+@pytest.mark.parametrize("integrator", ["rk4", "adaptive"])
+def test_closed_loops_record_the_reference(integrator):
+    machine = pendulum(2)
+    points = [[0.0, 0.0], [0.4, -0.3], [0.1, 0.2]]
+    reference = JointSpline(machine, points, [0.0, 0.2, 0.5])
+    run = simulate(
+        machine, PD(machine, 200.0, 20.0), reference, duration=0.6, dt=0.01, integrator=integrator
+    )
+    for name in ("x", "v", "a"):
+        f = signal(reference, name)
+        expected = np.array([f(t) for t in run.t])
+        assert np.abs(run.reference[name] - expected).max() < 1e-12
+    assert np.abs(run.x[-1] - points[-1]).max() < 0.1
