@@ -18,6 +18,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from framefree.errors import FramefreeError
 from framefree.geometry import se3, so3
 from framefree.kernel import Kernel, compile
 from framefree.machine import Machine
@@ -103,7 +104,7 @@ def _check(kind: str, value: np.ndarray, what: str) -> None:
         G[:3, 3] = value
     try:
         pose(G, what)
-    except Exception as error:
+    except FramefreeError as error:
         raise SolveError(f"the target: {error}") from None
 
 
