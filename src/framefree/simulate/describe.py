@@ -1,6 +1,5 @@
 """Laws, references and the like as plain data, for the header of a record."""
 
-import importlib.metadata
 import platform
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
@@ -49,10 +48,12 @@ def machine_data(machine: Machine) -> Any:
 
 def versions() -> dict[str, str]:
     """Return the versions of what a result depends on."""
+    from importlib import metadata  # slow to import
+
     found = {"python": platform.python_version(), "machine": platform.machine()}
     for name in PACKAGES:
         try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
             continue
     return found
