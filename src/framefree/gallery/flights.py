@@ -4,14 +4,22 @@ References and gains are those flown in [Konz2024, ch. 5], and so are the figure
 with.
 """
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from framefree.control.prototype import PrototypeControl
+from framefree.control.prototype.feasible import feasibility
+from framefree.control.references.compose import Shifted
 from framefree.control.references.flat import FlatReference
 from framefree.control.references.flat_curves import FLIP, LOOP, Curve, Manoeuvres, Moves
+from framefree.gallery.drives import PropellerDrive, TiltDrive
+from framefree.gallery.machines import multicopters
 from framefree.geometry import Moments
 from framefree.machine import Machine
+from framefree.simulate import Drive, Noise, Pulse, Run, simulate
 
 PERIOD = 0.005
 """s, of control in the flights."""
@@ -19,6 +27,8 @@ DRAG = 0.30 / 1.001
 """1/s: the quadcopter's linear drag across its thrust, by mass."""
 WINDOW = 35.0
 """s, over which errors of a flight are averaged."""
+QUADCOPTER_LEAD, TRICOPTER_LEAD = 0.020, 0.045
+"""s: delay, half a period of control, and the lag 2 zeta/w of force filter or servo."""
 
 QUADCOPTER_GAINS = {
     "inertia": {"body": Moments.of(1.001, (0, 0, 0.043), np.diag([0.0095, 0.0095, 0.0307]))},
@@ -133,3 +143,121 @@ def relative_quaternion(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     w = a[:, 0] * b[:, 0] + (a[:, 1:] * b[:, 1:]).sum(axis=1)
     v = a[:, :1] * b[:, 1:] - b[:, :1] * a[:, 1:] - np.cross(a[:, 1:], b[:, 1:])
     return np.column_stack([w, v])
+
+
+@dataclass(frozen=True)
+class Craft:
+    """What is flown, and how: machine, gains, drive and reference.
+
+    Attributes
+    ----------
+    machine : Machine
+    gains : mapping
+        Arguments of `PrototypeControl`.
+    drive : Drive
+    reference : FlatReference
+    lead : float
+        Known lag, s: delay, half a control period, and what the drives take.
+    bias : (6,)
+        Wrench that was identified beside the model, N and Nm, in body axes.
+    busy : float
+        A time, s, at which the reference moves and turns.
+    """
+
+    machine: Machine
+    gains: Mapping[str, Any]
+    drive: Drive
+    reference: FlatReference
+    lead: float
+    bias: Any
+    busy: float
+
+    def law(self, approach: str, **options: Any) -> PrototypeControl:
+        """Return the law of one approach."""
+        return PrototypeControl(self.machine, **self.gains, approach=approach, **options)
+
+    def start(self, t: float = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return x, v and u on the reference."""
+        function = self.reference.function
+        x, v, _ = (np.array(value).ravel() for value in function(t))
+        return x, v, feasibility(self.machine, self.reference, [t]).u[0]
+
+    def fly(
+        self,
+        approach: str,
+        *,
+        lead: float,
+        seed: int = 0,
+        plant: str = "native",
+        duration: float = WINDOW,
+        bias: float = 0.0,
+        progress: bool | None = None,
+    ) -> Run:
+        """Return a flight with noise, delay, drives and limits; `lead` is what is predicted."""
+        x, v, u = self.start()
+        wind = (Pulse("body", bias * np.asarray(self.bias), axes="frame"),) if bias else ()
+        return simulate(
+            self.machine,
+            self.law(approach),
+            self.reference,
+            x,
+            v,
+            duration=duration,
+            dt=PERIOD / 5,
+            control_dt=PERIOD,
+            lag=self.drive,
+            noise=self.noise,
+            delay=1,
+            predict=lead,
+            u0=u,
+            seed=seed,
+            plant=plant,
+            disturbances=wind,
+            record=("energy",),
+            progress=progress,
+        )
+
+    def ideal(
+        self, approach: str, error: Any, *, duration: float = 3.0, progress: bool | None = None
+    ) -> Run:
+        """Return a run from an error (6: m, rad) with ideal actuators and a law without delay.
+
+        It begins in the middle of a move, at `busy`.
+        """
+        x, v, _ = self.start(self.busy)
+        return simulate(
+            self.machine,
+            self.law(approach),
+            Shifted(self.reference, -self.busy),
+            self.machine.integrate(x, np.asarray(error, float)),
+            v,
+            duration=duration,
+            dt=2.5e-4,
+            limits=False,
+            record=("energy",),
+            progress=progress,
+        )
+
+    @property
+    def noise(self) -> Noise:
+        """White noise of the state: 3 mm, 0.02 m/s, 0.3 deg, 0.02 rad/s."""
+        return Noise.by_unit(
+            self.machine, position=3e-3, velocity=0.02, angle=np.deg2rad(0.3), rate=0.02
+        )
+
+
+def quadcopter_craft(reference: Callable[[Machine], FlatReference], busy: float) -> Craft:
+    """Return the quadcopter with the gains of its flights; see `Craft` for `busy`."""
+    machine = multicopters.quadcopter()
+    bias = (0.09, 0.02, -0.09, 0.049, -0.015, -0.012)
+    return Craft(
+        machine, QUADCOPTER_GAINS, PropellerDrive(), reference(machine), QUADCOPTER_LEAD, bias, busy
+    )
+
+
+def tricopter_craft() -> Craft:
+    """Return the tricopter with the gains of its flight."""
+    machine = multicopters.tricopter()
+    bias = (-0.21, -0.02, 0.03, 0.037, -0.024, -0.003)
+    reference = free_transitions(machine)
+    return Craft(machine, TRICOPTER_GAINS, TiltDrive(), reference, TRICOPTER_LEAD, bias, 14.6)

@@ -1,5 +1,7 @@
 """All scenarios by name; apart from the machines, because they load simulation and reports."""
 
+from framefree.gallery.attitude import Attitude
+from framefree.gallery.bicopter_circle import BicopterCircle
 from framefree.gallery.crane import Crane
 from framefree.gallery.crane_reconfigured import CraneReconfigured
 from framefree.gallery.double_pendulum import DoublePendulum
@@ -7,7 +9,12 @@ from framefree.gallery.five_bar import FiveBar
 from framefree.gallery.four_bar import FourBar
 from framefree.gallery.free_body import FreeBody
 from framefree.gallery.heavy_top import HeavyTop
+from framefree.gallery.quad_flip import QuadFlip
+from framefree.gallery.quad_loop import QuadLoop
+from framefree.gallery.quad_transitions import QuadTransitions
+from framefree.gallery.scara import Scara
 from framefree.gallery.scenario import Scenario
+from framefree.gallery.tricopter import Tricopter
 
 _CLASSES: tuple[type[Scenario], ...] = (
     HeavyTop,
@@ -17,6 +24,13 @@ _CLASSES: tuple[type[Scenario], ...] = (
     Crane,
     CraneReconfigured,
     FiveBar,
+    QuadLoop,
+    QuadFlip,
+    QuadTransitions,
+    Tricopter,
+    BicopterCircle,
+    Attitude,
+    Scara,
 )
 
 SCENARIOS: dict[str, type[Scenario]] = {found.name: found for found in _CLASSES}

@@ -123,8 +123,12 @@ def sideways(mass: float, poles: Sequence[float], gravity: float, eps: float) ->
             "need h > s > eps with negative moments"
         )
     return Sideways(
-        mass, mass * p1 * p1 / D, mass * p0 * p1 / D, eps + gravity * p1 / D,
-        eps + gravity * p3 / p1, gravity,
+        mass,
+        mass * p1 * p1 / D,
+        mass * p0 * p1 / D,
+        eps + gravity * p1 / D,
+        eps + gravity * p3 / p1,
+        gravity,
     )
 
 
@@ -222,7 +226,9 @@ class Matching:
     @property
     def error(self) -> float:
         """Largest entry of the two conditions."""
-        return float(max(np.abs(self.damping).max(initial=0), np.abs(self.stiffness).max(initial=0)))
+        return float(
+            max(np.abs(self.damping).max(initial=0), np.abs(self.stiffness).max(initial=0))
+        )
 
     @property
     def stable(self) -> bool:

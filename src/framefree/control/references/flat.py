@@ -74,10 +74,11 @@ class FlatReference(Reference):
 
     def at(self, t: Matrix) -> dict[str, Matrix]:
         """Return "x", "v" and "a" of the free joint."""
-        return dict(zip("xva", self._function(t), strict=True))
+        return dict(zip("xva", self.function(t), strict=True))
 
     @cached_property
-    def _function(self) -> ca.Function:
+    def function(self) -> ca.Function:
+        """From t to x, v and a."""
         t = ca.SX.sym("t")
         r = ca.SX(self.position.at(t))
         velocity = _rate(r, t)
