@@ -276,7 +276,7 @@ def _wall(result: "Result") -> dict[str, Any]:
 
 
 def _first_line(text: str | None) -> str:
-    return (text or "").strip().partition("\n")[0]
+    return (text or "").strip().partition("\n")[0].removeprefix("Return ")
 
 
 def _rows(content: "Rows") -> Table:

@@ -20,13 +20,15 @@ POSES = 100_000
 """Most poses that are kept: with 28 bytes each, the largest part of an animation."""
 TURN = 0.35
 """Turn of a body from one kept moment to the next that is aimed at, rad."""
+STEP = 0.02
+"""Way of a frame with a trail from one kept moment to the next, in sizes of the whole trail."""
 FLAT = 0.25
 """Share of the second largest extent below which a motion counts as one in a plane."""
 VIEW = (0.95, -1.2, 0.62)
 ALONG = ((1.5, -0.42, 0.36), (0.42, -1.5, 0.36), (0.2, -0.75, 1.35))
 """Directions to look from: in general, and at motions in a plane normal to x, y or z."""
-DISTANCE = 1.15
-"""Of the eye from the middle, in diagonals of the box around everything."""
+DISTANCE, NEAR = 1.15, 1.06
+"""Of the eye from the middle, in diagonals of the box around everything; at motions in a plane."""
 OBSTACLE = (0.80, 0.20, 0.25, 0.35)
 
 
@@ -43,8 +45,8 @@ def scene(animation: Animation) -> dict[str, Any]:
             "in Python"
         )
     machine = drawn_machine(run)
-    rows, poses = moments_to_show(machine, run)
     frames = {name: machine.frame(name) for name in animation.trails}
+    rows, poses = moments_to_show(machine, run, tuple(frames.values()))
     trails = {name: _places(machine, frame, poses) for name, frame in frames.items()}
     paths = {name: _curve(name, points) for name, points in (animation.paths or {}).items()}
     solids = looks.solids_of(machine, _reach(machine, poses[0]))
@@ -95,11 +97,13 @@ def body_poses(machine: Machine, x: np.ndarray) -> np.ndarray:
     return Tree(replace(machine, loops=(), couplings=())).body_pose(np.ascontiguousarray(x))
 
 
-def moments_to_show(machine: Machine, run: Run) -> tuple[np.ndarray, np.ndarray]:
+def moments_to_show(
+    machine: Machine, run: Run, frames: Sequence[Any] = ()
+) -> tuple[np.ndarray, np.ndarray]:
     """Return rows of a run, evenly in time, and the poses (rows, bodies, 4, 4) at them.
 
-    There are so many that no body turns by much more than `TURN` from one to the next, within
-    `FRAMES` and `POSES`.
+    There are so many that, in the mean, no body turns by more than `TURN` and no frame of `frames`
+    goes further than `STEP` from one to the next, within `FRAMES` and `POSES`.
     """
     good = np.flatnonzero(np.isfinite(run.x).all(axis=1))
     if not len(good):
@@ -110,8 +114,8 @@ def moments_to_show(machine: Machine, run: Run) -> tuple[np.ndarray, np.ndarray]
     R = poses[..., :3, :3]
     traces = np.einsum("tbij,tbij->tb", R[1:], R[:-1])
     turned = np.arccos(np.clip((traces - 1) / 2, -1, 1)).sum(axis=0).max(initial=0.0)
-    wanted = int(np.clip(turned / TURN, FRAMES[0], most))
-    kept = _evenly(run.t[rows], wanted)
+    steps = [turned / TURN, *(_steps(_places(machine, frame, poses)) for frame in frames)]
+    kept = _evenly(run.t[rows], int(np.clip(max(steps), FRAMES[0], most)))
     return rows[kept], poses[kept]
 
 
@@ -148,6 +152,13 @@ def _places(machine: Machine, frame: Any, poses: np.ndarray) -> np.ndarray:
     if index < 0:
         return np.tile(at, (len(poses), 1))
     return poses[:, index, :3, :3] @ at + poses[:, index, :3, 3]
+
+
+def _steps(points: np.ndarray) -> float:
+    """Return how many steps of `STEP` a curve (n, 3) is long."""
+    size = float(np.ptp(points, axis=0).max())
+    length = float(np.linalg.norm(np.diff(points, axis=0), axis=1).sum())
+    return length / (STEP * size) if size > 1e-9 else 0.0
 
 
 def _curve(name: str, points: Any) -> np.ndarray:
@@ -196,7 +207,7 @@ def _bounds(
 
 
 def _box(low: np.ndarray, high: np.ndarray) -> dict[str, Any]:
-    """Return ranges of the axes, of one scale, and where to look from.
+    """Return ranges of the axes, of one scale, and where to look from, and how far up.
 
     A motion in a plane is seen nearly along the plane's normal.
     """
@@ -207,11 +218,12 @@ def _box(low: np.ndarray, high: np.ndarray) -> dict[str, Any]:
     thin, other, _ = np.argsort(size)
     planar = size[thin] < FLAT * size[other]
     view = np.array(ALONG[thin] if planar else VIEW)
-    eye = DISTANCE * np.linalg.norm(aspect) * view / np.linalg.norm(view)
+    eye = (NEAR if planar else DISTANCE) * np.linalg.norm(aspect) * view / np.linalg.norm(view)
     return {
         "ranges": [[float(m - h), float(m + h)] for m, h in zip(middle, half, strict=True)],
         "aspect": aspect.tolist(),
         "eye": eye.tolist(),
+        "center": 0.0 if planar else -0.08 * float(aspect[2]),
     }
 
 

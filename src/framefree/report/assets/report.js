@@ -134,20 +134,24 @@
                      name: "springs, dampers, ties", line: {color: "#6b7684", width: 4}});
       }
       this.addCurves(traces);
-      const axis = (title, range) => ({
+      const axis = (title, range, share) => ({
         title: {text: `${title} (m)`, font: {size: 12}}, range, autorange: false,
         backgroundcolor: "#f7f9fb", showbackground: true, gridcolor: "#dfe5eb",
-        zerolinecolor: "#b9c4cf", tickfont: {size: 11}, showspikes: false, nticks: 6});
+        zerolinecolor: "#b9c4cf", tickfont: {size: 11}, showspikes: false,
+        nticks: Math.max(3, Math.round(7 * share))});
       const [x, y, z] = data.aspect;
+      // In a narrow window step back, so that the sides are seen.
+      const back = Math.max(1, 1.15 * this.element.offsetHeight / this.element.offsetWidth);
+      const eye = data.eye.map((value) => back * value);
       const layout = {
         font: FONT, margin: {l: 0, r: 0, t: 0, b: 0}, paper_bgcolor: "rgba(0,0,0,0)",
         uirevision: "camera",
         legend: {orientation: "h", x: 0, y: 0, yanchor: "bottom", font: {size: 12},
                  bgcolor: "rgba(255,255,255,.7)"},
-        scene: {xaxis: axis("x", data.ranges[0]), yaxis: axis("y", data.ranges[1]),
-                zaxis: axis("z", data.ranges[2]), aspectmode: "manual", aspectratio: {x, y, z},
-                camera: {eye: {x: data.eye[0], y: data.eye[1], z: data.eye[2]},
-                         center: {x: 0, y: 0, z: -0.1}}, dragmode: "orbit"},
+        scene: {xaxis: axis("x", data.ranges[0], x), yaxis: axis("y", data.ranges[1], y),
+                zaxis: axis("z", data.ranges[2], z), aspectmode: "manual", aspectratio: {x, y, z},
+                camera: {eye: {x: eye[0], y: eye[1], z: eye[2]},
+                         center: {x: 0, y: 0, z: data.center}}, dragmode: "orbit"},
       };
       return Plotly.newPlot(this.element, traces, layout,
                             {...CONFIG, modeBarButtonsToRemove: ["resetCameraLastSave3d",
