@@ -155,7 +155,7 @@ def test_iterations_converge_through_flat_positions():
 
 
 def test_adaptive_steps_pass_flat_positions():
-    """Two four-bars over 10 s, whose end is known [GonzalezFerreira2006]."""
+    """Two four-bars over 10 s, whose end is known [Gonzalez2006]."""
     machine = n_four_bar(2)
     x, v = four_bar_state(machine, 0.0, 1.0)
     run = simulate(
