@@ -9,7 +9,17 @@ from typing import Any
 import numpy as np
 
 from framefree.geometry import Moments
-from framefree.machine import Body, Frame, Joint, JointForce, Loop, Machine, Revolute, Shape
+from framefree.machine import (
+    Body,
+    Frame,
+    Joint,
+    JointForce,
+    Loop,
+    Machine,
+    MachineError,
+    Revolute,
+    Shape,
+)
 
 BASE, UPPER, LOWER = 0.2, 0.3, 0.42
 """Distance of the motors and lengths of the links at them and beyond, m."""
@@ -66,6 +76,8 @@ def five_bar_at(machine: Machine, tip: Any) -> np.ndarray:
     for side, sign in (("left", 1.0), ("right", -1.0)):
         dx = x + sign * BASE / 2
         reach = np.hypot(dx, z)
+        if not LOWER - UPPER <= reach <= LOWER + UPPER:
+            raise MachineError(f"the tip of the five-bar cannot be at ({x:g} m, {z:g} m)")
         inner = np.arccos((UPPER**2 + reach**2 - LOWER**2) / (2 * UPPER * reach))
         first = np.arctan2(z, dx) + sign * inner
         far = np.array([dx, z]) - UPPER * np.array([np.cos(first), np.sin(first)])
