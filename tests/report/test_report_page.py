@@ -9,7 +9,8 @@ import pytest
 from simulate_machines import PD, free_body, pendulum
 
 from framefree.gallery.results import page_of
-from framefree.report import Figure, Line, Page, Promise, ReportError, Setting
+from framefree.machine import Frame
+from framefree.report import Animation, Figure, Line, Page, Promise, ReportError, Setting
 from framefree.report.content import Table
 from framefree.report.page import html
 from framefree.simulate import Pulse, Run, simulate
@@ -69,6 +70,9 @@ def test_nothing_is_asked_from_elsewhere(swing):
 
 def test_names_cannot_become_markup(swing):
     evil = '</script><script>alert("&x")</script><b>'
+    machine = pendulum(1).attach(Frame(evil, "rod0"))
+    run = simulate(machine, duration=0.01, dt=1e-2)
+    motion = Animation(evil, run, trails=(evil,), paths={evil: np.zeros((2, 3))}, caption=evil)
     line = Line(evil, np.arange(3.0), np.arange(3.0))
     page = Page(
         evil,
@@ -78,14 +82,17 @@ def test_names_cannot_become_markup(swing):
         settings=(Setting(evil, evil, evil),),
         tables=(Table(evil, (evil, evil), ((evil, evil),)),),
         figures=(Figure(evil, evil, evil, (line,), evil),),
+        animations=(motion,),
+        runs={evil: run},
         notes=(evil,),
         trouble=evil,
     )
     text = without_plotly(html(page))
     assert "alert(" in text
     assert not re.findall(r"<script>alert|<b>", text)
-    (data,) = stored(text)
-    assert "<" not in json.dumps(data).replace("&lt;", "")
+    motion_data, figure_data = stored(text)
+    assert motion_data["trails"][0]["name"] == evil
+    assert "<" not in json.dumps(figure_data)
 
 
 @pytest.mark.parametrize(
