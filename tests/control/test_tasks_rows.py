@@ -104,7 +104,7 @@ def test_right_side(kind):
     """b = b0 - Kd s - Kp e; with zero gains b is minus the rate."""
     rng, machine = np.random.default_rng(kind), MACHINES["dual arm"]
     task = tasks("dual arm", rng)[kind]
-    A, rate, s, e, b = (
+    _, rate, s, e, b = (
         np.array(p)
         for p in rows_function(machine, task, moving_target(rng))(
             0.3, machine.random(rng), rng.normal(size=14)

@@ -1,10 +1,13 @@
 """All scenarios by name; apart from the machines, because they load simulation and reports."""
 
+from framefree.gallery.arm_pose import ArmPose
 from framefree.gallery.attitude import Attitude
 from framefree.gallery.bicopter_circle import BicopterCircle
 from framefree.gallery.crane import Crane
 from framefree.gallery.crane_reconfigured import CraneReconfigured
 from framefree.gallery.double_pendulum import DoublePendulum
+from framefree.gallery.dual_arm import DualArm
+from framefree.gallery.dual_arm_limits import DualArmLimits
 from framefree.gallery.five_bar import FiveBar
 from framefree.gallery.four_bar import FourBar
 from framefree.gallery.free_body import FreeBody
@@ -15,6 +18,7 @@ from framefree.gallery.quad_transitions import QuadTransitions
 from framefree.gallery.scara import Scara
 from framefree.gallery.scenario import Scenario
 from framefree.gallery.tricopter import Tricopter
+from framefree.gallery.two_arms import TwoArms
 
 _CLASSES: tuple[type[Scenario], ...] = (
     HeavyTop,
@@ -31,6 +35,10 @@ _CLASSES: tuple[type[Scenario], ...] = (
     BicopterCircle,
     Attitude,
     Scara,
+    ArmPose,
+    TwoArms,
+    DualArm,
+    DualArmLimits,
 )
 
 SCENARIOS: dict[str, type[Scenario]] = {found.name: found for found in _CLASSES}

@@ -3,12 +3,13 @@
 Kinematic and inertial numbers are those of the experiments of [Milioshin2024].
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from framefree.geometry import Moments, euler
-from framefree.machine import Body, Joint, Machine, Revolute, Shape
+from framefree.machine import Body, Frame, Free, Joint, Loop, Machine, Revolute, Shape
 from framefree.machine.actuators import motors
 
 _HALF = np.pi / 2
@@ -42,6 +43,12 @@ EFFORT = 300.0
 """Effort limit of every joint, Nm."""
 DAMPING = 0.5
 """Viscous friction of every joint, Nm s/rad."""
+HOLD = np.array([[1.0, 0, 0, 0], [0, 0, 1, -0.4], [0, -1, 0, 0.12], [0, 0, 0, 1]])
+"""The right hand seen from the left, where both hold the object."""
+HOLD_THIRD = np.array([[-1.0, 0, 0, 0.19], [0, -1, 0, -0.22], [0, 0, 1, 0], [0, 0, 0, 1]])
+"""The hand of a third arm, that faces the two, seen from the left hand."""
+CENTER = np.block([[np.eye(3), HOLD[:3, 3:] / 2], [np.array([0, 0, 0, 1.0])]])
+"""The middle of the object seen from the left hand."""
 START = (
     *(0.9732, 1.6181, -2.9988, 0.5775, 0.1748, 0.6528, -0.1875),
     *(-0.7914, 1.1193, 3.4577, 0.2045, -1.0548, 1.7651, 1.4572),
@@ -54,7 +61,7 @@ START_HELD = (
 """A configuration in which the hands are nearly where they hold the object, rad."""
 
 
-def dual_arm(damping: float = DAMPING, effort: float = EFFORT) -> Machine:
+def dual_arm(damping: float = DAMPING, effort: float = EFFORT, friction: float = 0.0) -> Machine:
     """Return the two-armed robot: 14 revolute joints, left arm first; hands link_7_l, link_7_r.
 
     Parameters
@@ -63,8 +70,10 @@ def dual_arm(damping: float = DAMPING, effort: float = EFFORT) -> Machine:
         Viscous friction of every joint, Nm s/rad.
     effort : float
         Effort limit of every joint, Nm.
+    friction : float
+        Coulomb friction of every joint, Nm.
     """
-    left, right = (_arm(side, damping, effort) for side in "lr")
+    left, right = (_arm(side, damping, effort, friction) for side in "lr")
     torso = Shape("world", "box", (0.12, 0.2, 0.4), (0, 0, 0.3), color=(0.35, 0.38, 0.42, 1))
     bodies, joints, shapes = ((*a, *b) for a, b in zip(left, right, strict=True))
     return _robot("dual arm", bodies, joints, (torso, *shapes))
@@ -72,7 +81,32 @@ def dual_arm(damping: float = DAMPING, effort: float = EFFORT) -> Machine:
 
 def seven_joint_arm(damping: float = DAMPING, effort: float = EFFORT) -> Machine:
     """Return one arm of the two-armed robot, the left, alone."""
-    return _robot("seven-joint arm", *_arm("l", damping, effort))
+    return _robot("seven-joint arm", *_arm("l", damping, effort, 0.0))
+
+
+def dual_arm_with_object(mass: float = 2.0, damping: float = DAMPING) -> Machine:
+    """Return the two-armed robot and a free rod, `object`, welded to both hands by loops.
+
+    Frames `object_l` and `object_r` of the rod are where the hands hold it.
+    """
+    grasps = {"l": np.linalg.inv(CENTER), "r": np.linalg.inv(CENTER) @ HOLD}
+    length, along = float(np.linalg.norm(HOLD[:3, 3])), HOLD[:3, 3] / np.linalg.norm(HOLD[:3, 3])
+    across = np.eye(3) - np.outer(along, along)
+    rod = Moments.of_body(mass, (0, 0, 0), mass * length**2 / 12 * (across + 0.02 * np.eye(3)))
+    parts: list[Any] = [Body("object", rod), Joint("object", Free(), "world", "object")]
+    for side, pose in grasps.items():
+        parts.append(Frame(f"object_{side}", "object", pose))
+        parts.append(Loop(f"grasp_{side}", "weld", f"link_7_{side}", f"object_{side}"))
+        shape = _bar("object", pose[:3, 3], 0.015)
+        parts.append(replace(shape, color=(0.8, 0.45, 0.2, 1)))
+    return dual_arm(damping).attach(*parts)
+
+
+def three_arms(damping: float = DAMPING) -> Machine:
+    """Return the two-armed robot and, facing it, another with one arm; hand third_link_7_l."""
+    third = np.diag([-1.0, -1.0, 1.0, 1.0])
+    third[:3, 3] = 1.06, 0.15, 0.0
+    return dual_arm(damping).merge(seven_joint_arm(damping), "third_", pose=third)
 
 
 def _robot(name: str, bodies: Any, joints: Any, shapes: Any) -> Machine:
@@ -81,7 +115,7 @@ def _robot(name: str, bodies: Any, joints: Any, shapes: Any) -> Machine:
     )
 
 
-def _arm(side: str, damping: float, effort: float) -> tuple[list, list, list]:
+def _arm(side: str, damping: float, effort: float, friction: float) -> tuple[list, list, list]:
     """Return bodies, joints and shapes of one arm."""
     position, rpy = _SHOULDERS[side]
     shoulder = (1, (position[0], position[1], position[2] + _BASE_HEIGHT), rpy)
@@ -102,6 +136,7 @@ def _arm(side: str, damping: float, effort: float) -> tuple[list, list, list]:
                 velocity_limit=speed,
                 effort_limit=effort,
                 damping=damping,
+                friction=friction,
             )
         )
         if i > 1:
