@@ -25,10 +25,10 @@ from framefree.gallery.crane_parts import (
     coordinates_at,
     first_state,
     joint_path,
-    share_figures,
     tip_places,
     update_seconds,
 )
+from framefree.gallery.inertia_shares import share_figures
 from framefree.gallery.machines.crane import closed_form, crane, crane_model, crane_state
 from framefree.gallery.scenario import Outcome, Promise, Scenario
 from framefree.machine import Machine

@@ -18,7 +18,7 @@ from framefree.gallery.machines.crane import (
     elbow,
 )
 from framefree.machine import Machine
-from framefree.motion.embedded import Embedded, Shares, body_values, shares
+from framefree.motion.embedded import Embedded, body_values
 from framefree.report import Figure
 from framefree.simulate import Run
 from framefree.simulate.measures import rms
@@ -180,32 +180,6 @@ class Tracking:
             caption="Unmodelled force over the force set against it. Within -1 and 1 the errors "
             "stay in the boundary layer.",
         )  # fmt: skip
-
-
-def share_figures(
-    equations: Embedded, run: Run, parameters: np.ndarray | None = None
-) -> tuple[Figure, ...]:
-    """Return what each body contributes to the diagonal of Gamma and to the kinetic energy."""
-    places, rows = chosen(equations.machine), slice(None, None, max(len(run.t) // 1000, 1))
-    given = None if parameters is None else np.ascontiguousarray(parameters[rows])
-    q, qd = (np.ascontiguousarray(a[rows][:, places]) for a in (run.x, run.v))
-    found: Shares = shares(equations, q, qd, given)
-    moving = [k for k in range(len(found.bodies)) if found.Gamma[:, k].any()]
-    t = run.t[rows]
-    figures = [
-        Figure.over_time(
-            f"Shares of the bodies in the inertia of {name}", "share of the entry of Gamma", t,
-            {found.bodies[k]: found.inertia[:, k, i, i] for k in moving},
-            caption="Gamma is a sum over the bodies; when one is exchanged only its own term "
-            "changes.",
-        )
-        for i, name in enumerate(COORDINATES)
-    ]  # fmt: skip
-    kinetic = {found.bodies[k]: found.kinetic[:, k] for k in moving}
-    return (
-        *figures,
-        Figure.over_time("Shares in the kinetic energy", "share", t, kinetic),
-    )
 
 
 def tip_places(equations: Embedded, q: np.ndarray) -> np.ndarray:

@@ -16,9 +16,9 @@ from framefree.gallery.crane_parts import (
     first_state,
     joint_path,
     longer_arm,
-    share_figures,
     update_seconds,
 )
+from framefree.gallery.inertia_shares import share_figures
 from framefree.gallery.machines.crane import LONGER, closed_form, crane, crane_model
 from framefree.gallery.scenario import Outcome, Promise, Scenario
 from framefree.machine import Machine

@@ -7,6 +7,7 @@ import numpy as np
 
 from framefree.control.references.joints import JointSpline
 from framefree.control.robust import RobustControl, Robustness, assess
+from framefree.gallery.inertia_shares import share_figures
 from framefree.gallery.machines.five_bar import COORDINATES, five_bar, five_bar_at
 from framefree.gallery.scenario import Outcome, Promise, Scenario
 from framefree.machine import Machine
@@ -60,7 +61,7 @@ class FiveBar(Scenario):
             runs={"five_bar": run},
             metrics=metrics,
             promises=_promises(metrics),
-            figures=_figures(run, found, tip),
+            figures=(*_figures(run, found, tip), *share_figures(form, run)),
             animations=(Animation("The five-bar", run, trails=("tip",), paths={"circle": circle}),),
         )
 
