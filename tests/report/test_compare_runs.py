@@ -36,7 +36,7 @@ def test_metrics_side_by_side(results):
 def test_the_same_start_gives_the_same_curves(results):
     found = compare(load(results / "short"), load(results / "long"))
     assert set(found.signals.values()) == {0.0}
-    assert {"x.j0", "v.j1", "u.j0", "kinetic", "V"} <= set(found.signals)
+    assert {"x.j0 (rad)", "v.j1 (rad/s)", "u.j0 (Nm)", "kinetic (J)", "V (J)"} <= set(found.signals)
     figure = found.page.figures[0]
     assert [line.name for line in figure.lines] == ["short", "long"]
     assert [line.dashed for line in figure.lines] == [False, True]
@@ -50,8 +50,8 @@ def test_differences_are_the_largest_ones(tmp_path, swing_run):
     bump[100, 1] = -0.25
     replace(swing_run, x=swing_run.x + bump).save(tmp_path / "b.parquet")
     found = compare(load(tmp_path / "a.parquet"), load(tmp_path / "b.parquet"))
-    assert found.signals["x.j1"] == pytest.approx(0.25)
-    assert found.signals["x.j0"] == 0
+    assert found.signals["x.j1 (rad)"] == pytest.approx(0.25)
+    assert found.signals["x.j0 (rad)"] == 0
     assert found.labels == ("a", "b")
     assert found.metrics == ()
 
@@ -69,8 +69,8 @@ def test_other_times_are_met_by_interpolation(tmp_path, swing_run):
     fewer.save(tmp_path / "fewer")
     swing_run.save(tmp_path / "all")
     one, two = load(tmp_path / "fewer"), load(tmp_path / "all")
-    assert compare(one, two).signals["x.j0"] == pytest.approx(0, abs=1e-12)
-    assert 0 < compare(two, one).signals["x.j0"] < 1e-3
+    assert compare(one, two).signals["x.j0 (rad)"] == pytest.approx(0, abs=1e-12)
+    assert 0 < compare(two, one).signals["x.j0 (rad)"] < 1e-3
 
 
 def test_folders_of_one_name_are_told_apart(tmp_path, swing_run):

@@ -109,7 +109,7 @@ def compare(first: Record, second: Record) -> Comparison:
         for channel in _shared(a, b):
             for column, values in _columns(channel, a, b).items():
                 figure = _overlay(f"{lead}{column}", labels, (a.t, b.t), values)
-                signals[figure.title] = _apart(a.t, b.t, values)
+                signals[figure.y_label] = _apart(a.t, b.t, values)
                 figures += [figure] if channel.size <= MOST else []
     runs = {
         f"{label}: {name}" if len(pairs) > 1 else label: run
