@@ -50,7 +50,7 @@ class Attitude(Scenario):
         """Simulate all three approaches with ideal torques."""
         machine = tumbler()
         reference = tumbling(machine)
-        x_R, v_R, _ = (np.array(value).ravel() for value in reference.function(0.0))
+        x_R = np.array(reference.function(0.0)[0]).ravel()
         axis = np.array([0.6, -0.48, 0.64]) * np.deg2rad(self.error_deg)
         runs = {
             approach: simulate(

@@ -33,7 +33,7 @@ PUBLISHED_ENERGY = {"joints": 41.632, "tool": 42.076}
 
 
 def line(machine: Machine) -> JointPath:
-    """Return the tool's straight way from (0.4, 0.2) to (-0.4, 0.2) m, with the elbow to one side."""
+    """Return the straight way of the tool over 0.8 m, with the elbow to one side."""
     way = Moves((0.4, 0.2), ((1.0, 3.0, (-0.4, 0.2)),), degree=5)
 
     def path(t: Any) -> list[Any]:

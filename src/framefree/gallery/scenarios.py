@@ -12,12 +12,14 @@ from framefree.gallery.five_bar import FiveBar
 from framefree.gallery.four_bar import FourBar
 from framefree.gallery.free_body import FreeBody
 from framefree.gallery.heavy_top import HeavyTop
+from framefree.gallery.pvtol import Pvtol
 from framefree.gallery.quad_flip import QuadFlip
 from framefree.gallery.quad_loop import QuadLoop
 from framefree.gallery.quad_transitions import QuadTransitions
 from framefree.gallery.scara import Scara
 from framefree.gallery.scenario import Scenario
 from framefree.gallery.tricopter import Tricopter
+from framefree.gallery.tricopter_load import TricopterLoad
 from framefree.gallery.two_arms import TwoArms
 
 _CLASSES: tuple[type[Scenario], ...] = (
@@ -35,6 +37,8 @@ _CLASSES: tuple[type[Scenario], ...] = (
     BicopterCircle,
     Attitude,
     Scara,
+    Pvtol,
+    TricopterLoad,
     ArmPose,
     TwoArms,
     DualArm,
