@@ -55,6 +55,20 @@ def test_V_falls_outside_its_level(seed, factor):
         assert (np.abs(level) <= bound.s * (1 + 1e-9)).all()
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_V_rises_only_within_the_box(seed):
+    """Also where one coordinate has too little kappa and drives the others out."""
+    rng = np.random.default_rng(seed)
+    n = 3
+    Lambda, K, kappa, eps = random_gains(rng, n)
+    dbar = kappa * np.array([2.5, 0.9, 0.4])
+    bound = ultimate_bound(Lambda, K, kappa, eps, dbar, np.eye(n))
+    s = rng.uniform(-1.3, 1.3, (200_000, n)) * bound.box
+    rising = np.abs(s[worst_rate(s, dbar, K, kappa, eps) > 0])
+    assert (rising <= bound.box).all()
+    assert (rising.max(axis=0) > 0.5 * bound.box).all()
+
+
 def test_box_is_the_smallest_where_V_may_rise():
     """One coordinate: the box is where the worst rate turns, up to the sharp eps/4 of sat."""
     K, kappa, eps, dbar = (np.array([a]) for a in (2.0, 5.0, 0.1, 4.0))
