@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 
-from framefree.benchmarks import dual_arm, dynamics, kernel, rollout
+from framefree.benchmarks import chain, dual_arm, dynamics, kernel, rollout
 
 BENCHMARKS: dict[str, Callable[[], dict[str, object]]] = {
     "kernel": kernel.run,
     "dynamics": dynamics.run,
     "rollout": rollout.run,
+    "chain": chain.run,
     "dual-arm": dual_arm.run,
 }
 """Benchmark name to the function that measures it and gives its figures."""

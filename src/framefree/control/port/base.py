@@ -21,20 +21,11 @@ from framefree.control.law import Command, ControlError, Law
 from framefree.control.port.bodies import BodyMath, add
 from framefree.control.port.passive import passive_wrenches
 from framefree.control.port.realise import Port, has_joint_part
-from framefree.control.port.sweeps import Chain, Load, Reference, Solution, Task, reference
+from framefree.control.port.sweeps import Ask, Chain, Load, Reference, Solution, reference
 from framefree.control.port.tape import Inline, Looped
 from framefree.machine import Machine
 from framefree.machine.part import set_field
 from framefree.motion.spatial import Matrix, solve_symmetric
-from framefree.motion.tree.links import links_of
-
-
-class Ask(NamedTuple):
-    """What a law asks of the reference velocity: loads h, momenta of rotors, a task."""
-
-    loads: list[Load | None]
-    drives: list[Load | None]
-    task: Task | None = None
 
 
 class PortCommand(NamedTuple):
@@ -57,6 +48,36 @@ class PortCommand(NamedTuple):
     V: Any
     lost: Any
     reference: Reference
+
+
+class _Total:
+    """Adds up a command body by body."""
+
+    def __init__(self, chain: Chain, machine: Machine) -> None:
+        self.chain, self.machine = chain, machine
+        self.passive = passive_wrenches(chain.tape, machine, chain.placed)
+        self.wrenches: list[Any] = []
+        self.s: list[Any] = []
+        self.joints: list[Any] = []
+        self.V: Any = None
+        self.lost: Any = None
+
+    def add(self, i: int, wished: Reference) -> None:
+        """Take in body i."""
+        chain, tape = self.chain, self.chain.tape
+        known = tape.call(BodyMath.known, i, chain.placed[i], self.passive[i])
+        twist, rate = wished.velocity.twists[i], wished.rate.twists[i]
+        tau, s, own, lost = tape.call(BodyMath.command, i, chain.placed[i], known, twist, rate)
+        tape.forget(known, self.passive[i])
+        force = None
+        if has_joint_part(self.machine, i):
+            rates = wished.velocity.rates[i], wished.rate.rates[i]
+            force, more = tape.call(BodyMath.joint_command, i, chain.x[i], chain.v[i], *rates)
+            own = chain.sum(i, own, more)
+        self.V, self.lost = chain.sum(i, self.V, own), chain.sum(i, self.lost, lost)
+        self.wrenches.append(tau)
+        self.s.append(s)
+        self.joints.append(force)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,36 +145,22 @@ class PortLaw(Law):
 
     def command(self, chain: Chain, given: Mapping[str, Any]) -> PortCommand:
         """Return the port command of the bodies on a tape."""
-        tape, machine = chain.tape, self.machine
         ask = self.ask(chain, given)
-        wished = self._printed(chain, ask) if self.literal else reference(chain, *ask)
-        passive = passive_wrenches(tape, machine, links_of(machine), chain.placed)
-        wrenches, gaps, joints = [], [], []
-        V = lost = None
-        for i in range(chain.count):
-            known = tape.call(BodyMath.known, i, chain.placed[i], passive[i])
-            twist, rate = wished.velocity.twists[i], wished.rate.twists[i]
-            tau, s, own, braked = tape.call(
-                BodyMath.command, i, chain.placed[i], known, twist, rate
-            )
-            force = None
-            if has_joint_part(machine, i):
-                rates = wished.velocity.rates[i], wished.rate.rates[i]
-                force, more = tape.call(BodyMath.joint_command, i, chain.x[i], chain.v[i], *rates)
-                own = tape.call(add, i, own, more)
-            V = own if V is None else tape.call(add, i, V, own)
-            lost = braked if lost is None else tape.call(add, i, lost, braked)
-            wrenches.append(tau)
-            gaps.append(s)
-            joints.append(force)
-        return PortCommand(wrenches, gaps, joints, V, lost, wished)
+        total = _Total(chain, self.machine)
+        if self.literal:
+            wished = self._printed(chain, ask)
+            for i in range(chain.count):
+                total.add(i, wished)
+        else:
+            wished = reference(chain, ask, total.add)
+        return PortCommand(total.wrenches, total.s, total.joints, total.V, total.lost, wished)
 
     def _printed(self, chain: Chain, ask: Ask) -> Reference:
         """Return the reference velocity with M^-1 for Phi_c: as if there were no joints."""
         tape, task = chain.tape, ask.task
         twists, rates, zeros = [], [], []
         for i in range(chain.count):
-            load = ask.loads[i]
+            load = ask.load(i)
             if task is not None and i == task.body:
                 pair = [tape.call(task.frame.to_link, i, one) for one in (task.twist, task.rate)]
             elif load is None:

@@ -18,7 +18,7 @@ import casadi as ca
 
 from framefree.geometry import se3
 from framefree.machine import Joint
-from framefree.motion.maximal.graph import Factor
+from framefree.motion.maximal.graph import Factor, Given
 from framefree.motion.maximal.joints import directions, dual_rate
 from framefree.motion.spatial import Inertia, Matrix, Step, Twist, Wrench, solve_symmetric
 from framefree.motion.tree.coriolis import BODY_FACTORS
@@ -79,15 +79,15 @@ class BodyMath:
 
     # ------------------------------------------------------------------ state
 
-    def place(self, x: Matrix, v: Matrix, parent: Placed | None) -> Placed:
-        """Return where the link is and how it moves."""
+    def place(self, x: Matrix, v: Matrix, parent: Placed | None) -> tuple[Step, Pose, Twist]:
+        """Return where the link is and how it moves: what `Placed` holds."""
         step = self.link.step(x)
         joint = Twist.of(self.link.subspace(x) @ v)
         if parent is None:
-            return Placed(step, Pose(step.rotation, step.r), Twist.of(joint.vector))
+            return step, Pose(step.rotation, step.r), Twist.of(joint.vector)
         R, r = parent.pose
         twist = step.twist_into(parent.twist).plus(joint)
-        return Placed(step, Pose(R @ step.rotation, r + R @ step.r), twist)
+        return step, Pose(R @ step.rotation, r + R @ step.r), twist
 
     def body_pose(self, placed: Placed) -> Matrix:
         """Return the pose (4x4) of the body's frame."""
@@ -143,13 +143,19 @@ class BodyMath:
         carried: Matrix | None,
         drive: Matrix | None,
         bias: Matrix | None,
-    ) -> tuple[Any, Matrix]:
+    ) -> tuple[Given, Matrix]:
         """Eliminate the body from the right side; return also the load (6) on its parent."""
         total = ca.SX(6, 1) if load is None else load
         total = total if carried is None else total + carried
         drive = ca.SX(self.link.kind.nv, 1) if drive is None else drive
         given = factor.inward(total, drive, bias)
-        return given, placed.step.wrench_out(Wrench.of(given.passed)).vector
+        passed = placed.step.wrench_out(Wrench.of(given.passed)).vector
+        return given._replace(passed=ca.SX(6, 1)), passed
+
+    def inward_offset(self, *values: Any) -> tuple[Given, Matrix]:
+        """Return the same with what `outward_twist` needs alone."""
+        given, passed = self.inward(*values)
+        return given._replace(blocked=ca.SX(*given.blocked.shape)), passed
 
     def outward(
         self,

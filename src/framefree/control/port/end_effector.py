@@ -9,10 +9,10 @@ import casadi as ca
 import numpy as np
 
 from framefree.control.law import ControlError
-from framefree.control.port.base import Ask, PortCommand, PortLaw
+from framefree.control.port.base import PortCommand, PortLaw
 from framefree.control.port.bodies import BodyMath, Placed
 from framefree.control.port.obstacles import Avoidance
-from framefree.control.port.sweeps import Chain, Load, OnLink, Task
+from framefree.control.port.sweeps import Ask, Chain, Load, OnLink, Task
 from framefree.geometry import se3
 from framefree.geometry.operators import vee2
 from framefree.machine.part import plain
@@ -114,15 +114,17 @@ class EndEffectorControl(PortLaw):
     def ask(self, chain: Chain, given: Mapping[str, Any]) -> Ask:
         """Return h = -kappa grad U, and the task."""
         tape, end = chain.tape, self._body
-        loads: list[Load | None] = [None] * chain.count
-        if self.avoidance is not None:
-            for i, body in enumerate(self.machine.bodies):
-                if i != end and len(self._points[body.name]):
-                    loads[i] = Load(*tape.call(self.avoid, i, chain.placed[i]))
+
+        def load(i: int) -> Load | None:
+            name = self.machine.bodies[i].name
+            if i == end or self.avoidance is None or not len(self._points[name]):
+                return None
+            return Load(*tape.call(self.avoid, i, chain.placed[i]))
+
         signals = [given[name] for name in self.needs]
         twist, rate = tape.call(self.wish, end, chain.placed[end], *signals)
         task = Task(end, twist, rate, OnLink(self._on_link))
-        return Ask(loads, [None] * chain.count, task)
+        return Ask(load, [None] * chain.count, task)
 
     @cached_property
     def _on_link(self) -> Step:

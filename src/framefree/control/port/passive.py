@@ -5,6 +5,8 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+import casadi as ca
+
 from framefree.control.port.bodies import Placed, add
 from framefree.control.port.tape import Inline, Looped
 from framefree.geometry import se3
@@ -15,10 +17,9 @@ from framefree.motion.spatial import Matrix, Step, Wrench
 from framefree.motion.tree.links import Link
 
 
-def passive_wrenches(
-    tape: Inline | Looped, machine: Machine, links: Sequence[Link], placed: Sequence[Any]
-) -> list[Any]:
+def passive_wrenches(tape: Inline | Looped, machine: Machine, placed: Sequence[Any]) -> list[Any]:
     """Return the wrench (6, link axes) of springs, dampers and fluid on every body, or None."""
+    links = tape.model.links
     total: list[Any] = [None] * len(links)
     for kind, part in _parts(machine):
         frames = [machine.frame(getattr(part, name)) for name in part.frame_fields]
@@ -32,7 +33,7 @@ def passive_wrenches(
         def wrenches(*at: Placed, own: Any = own, alone: Any = alone) -> tuple[Matrix, ...]:
             return _wrenches(alone, own, at)
 
-        key = (kind, _likeness(part, frames), tuple(plain(one.to_body) for one in own))
+        key = (kind, _likeness(part, frames), tuple(_numbers(one.to_body) for one in own))
         found = tape.shared(key, wrenches, *(placed[i] for i in bodies))
         for i, wrench in zip(bodies, found if len(bodies) > 1 else [_only(found)], strict=True):
             total[i] = wrench if total[i] is None else tape.call(add, i, total[i], wrench)
@@ -77,6 +78,10 @@ def _wrenches(alone: Any, links: Sequence[Link], at: Sequence[Placed]) -> tuple[
     return tuple(
         step.wrench_out(Wrench.of(wrench)).vector for step, wrench in zip(steps, found, strict=True)
     )
+
+
+def _numbers(pose: Matrix) -> Any:
+    return plain(ca.DM(pose).full()) if pose.is_constant() else id(pose)
 
 
 def _likeness(part: Any, frames: Sequence[Any]) -> tuple:

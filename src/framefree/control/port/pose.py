@@ -8,9 +8,9 @@ import casadi as ca
 import numpy as np
 
 from framefree.control.law import ControlError
-from framefree.control.port.base import Ask, PortLaw, rotor_drives
+from framefree.control.port.base import PortLaw, rotor_drives
 from framefree.control.port.bodies import BodyMath, Placed, add
-from framefree.control.port.sweeps import Chain, Load
+from framefree.control.port.sweeps import Ask, Chain, Load
 from framefree.control.port.velocity import momentum
 from framefree.geometry import Moments, se3
 from framefree.geometry.operators import vee2
@@ -77,7 +77,7 @@ class PoseControl(PortLaw):
             loads.append(
                 Load(tape.call(add, i, own[0], pull), tape.call(add, i, own[1], pull_rate))
             )
-        return Ask(loads, rotor_drives(chain, self.machine, wished))
+        return Ask(loads.__getitem__, rotor_drives(chain, self.machine, wished))
 
     def pull(
         self, body: BodyMath, placed: Placed, pose: Matrix, twist: Matrix, rate: Matrix

@@ -1,8 +1,9 @@
 """The port of a machine: what is known of its forces, and how a port command becomes inputs.
 
 In the maximal form, M dnu + J^T lam - F_known = tau. Known are weight, gyroscopic wrenches,
-springs, dampers, friction and fluid; tau, the port, is everything else: actuators, contact, whatever
-was not modelled. Only ``T^T tau`` moves the machine, so a command tau_c is realised by inputs u with
+springs, dampers, friction and fluid; tau, the port, is everything else: actuators, contact,
+whatever was not modelled. Only ``T^T tau`` moves the machine, so a command tau_c is realised by
+inputs u with
 
     B u + bias = T^T tau_c
 

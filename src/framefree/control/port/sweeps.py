@@ -14,13 +14,13 @@ so that one elimination serves both, and the rate is exact. Everything is linear
 bodies.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import casadi as ca
 
-from framefree.control.port.bodies import BodyMath, add
+from framefree.control.port.bodies import BodyMath, Placed, add
 from framefree.control.port.tape import Inline, Looped
 from framefree.motion.spatial import Matrix, Step, Twist, Wrench
 
@@ -105,77 +105,75 @@ class Chain:
         self.placed: list[Any] = []
         for i, parent in enumerate(parents):
             above = None if parent < 0 else self.placed[parent]
-            self.placed.append(tape.call(BodyMath.place, i, x[i], v[i], above))
+            self.placed.append(Placed(*tape.call(BodyMath.place, i, x[i], v[i], above)))
         self.factors: list[Any] = [None] * len(parents)
+        self._given: list[Any] = [None] * len(parents)
 
     @property
     def count(self) -> int:
         """Number of bodies."""
         return len(self.parents)
 
-    def inwards(self, visit: Any) -> None:
+    def inwards(self, visit: Callable[[int, Any], Any]) -> None:
         """Call ``visit(i, carried)`` from the tips in; what it gives is added up for the parent."""
         carried: list[Any] = [None] * self.count
         for i in reversed(range(self.count)):
             given, parent = visit(i, carried[i]), self.parents[i]
-            carried[i] = None
-            if parent < 0 or given is None:
-                continue
-            known = carried[parent]
-            carried[parent] = given if known is None else self.tape.call(add, i, known, given)
+            self.tape.forget(carried[i])
+            if parent >= 0:
+                carried[parent] = self.sum(i, carried[parent], given)
+            else:
+                self.tape.forget(given)
 
-    def eliminate(self) -> None:
-        """Factor the system."""
+    def sum(self, i: int, a: Any, b: Any) -> Any:
+        """Return a sum where None stands for zero; its parts are forgotten."""
+        if a is None or b is None:
+            return b if a is None else a
+        total = self.tape.call(add, i, a, b)
+        self.tape.forget(a, b)
+        return total
 
-        def visit(i: int, carried: Any) -> Any:
-            factor, shown = self.tape.call(BodyMath.factor, i, self.x[i], self.placed[i], carried)
-            self.factors[i] = factor
-            return shown
+    def factor(self, i: int, carried: Any) -> Any:
+        """Eliminate body i; return what its parent feels of its inertia."""
+        self.factors[i], shown = self.tape.call(
+            BodyMath.factor, i, self.x[i], self.placed[i], carried
+        )
+        return shown
 
-        self.inwards(visit)
+    def inward(self, i: int, load: Any, carried: Any, drive: Any, bias: Any, full: bool) -> Any:
+        """Eliminate body i from a right side; return what its parent feels of that."""
+        step = BodyMath.inward if full else BodyMath.inward_offset
+        values = (self.placed[i], self.factors[i], load, carried, drive, bias)
+        self._given[i], passed = self.tape.call(step, i, *values)
+        return passed
 
-    def solve(
-        self,
-        loads: Sequence[Any],
-        drives: Sequence[Any],
-        biases: Sequence[Any] | None,
-        only_twists: bool = False,
-    ) -> "Solution":
-        """Solve for loads (6) on the bodies, drives (nv) and biases (6); None stands for zero."""
-        given: list[Any] = [None] * self.count
-        drive = drives
-        bias = biases or [None] * self.count
-
-        def visit(i: int, carried: Any) -> Any:
-            given[i], passed = self.tape.call(
-                BodyMath.inward,
-                i, self.placed[i], self.factors[i], loads[i], carried, drive[i], bias[i],
-            )  # fmt: skip
-            return passed
-
-        self.inwards(visit)
-        found = Solution([], [], [])
-        for i, parent in enumerate(self.parents):
-            above = None if parent < 0 else found.twists[parent]
-            values = (self.placed[i], self.factors[i], given[i], above, drive[i], bias[i])
-            if only_twists:
-                found.twists.append(self.tape.call(BodyMath.outward_twist, i, *values))
-                continue
+    def outward(self, i: int, found: "Solution", drive: Any, bias: Any, full: bool) -> None:
+        """Append body i to a solution; in full with the rate and the wrench of its joint."""
+        parent = self.parents[i]
+        above = None if parent < 0 else found.twists[parent]
+        values = (self.placed[i], self.factors[i], self._given[i], above, drive, bias)
+        if full:
             parts = self.tape.call(BodyMath.outward, i, *values)
             for part, where in zip(parts, found, strict=True):
                 where.append(part)
-        return found
+        else:
+            found.twists.append(self.tape.call(BodyMath.outward_twist, i, *values))
+        self.tape.forget(self._given[i])
 
-    def mobility(self, body: int) -> Any:
-        """Return the velocity of a body per wrench on it (6x6)."""
-        way, i = [], body
-        while i >= 0:
-            way.append(i)
-            i = self.parents[i]
-        value = None
-        for i in reversed(way):
-            value = self.tape.call(BodyMath.mobility, i, self.placed[i], self.factors[i], value)
-        return value
+    def mobility(self, i: int, found: dict[int, Any]) -> None:
+        """Add the mobility of body i, the velocity per wrench on it (6x6), to those found."""
+        parent = self.parents[i]
+        above = None if parent < 0 else found[parent]
+        found[i] = self.tape.call(BodyMath.mobility, i, self.placed[i], self.factors[i], above)
+        self.tape.forget(above)
+
+    def way(self, body: int) -> set[int]:
+        """Return the bodies that carry a body, and itself."""
+        found = set()
+        while body >= 0:
+            found.add(body)
+            body = self.parents[body]
+        return found
 
 
 class Reference(NamedTuple):
@@ -186,59 +184,157 @@ class Reference(NamedTuple):
     pivot: Any
 
 
-def reference(
-    chain: Chain, loads: Sequence[Load | None], drives: Sequence[Load | None], task: Task | None
-) -> Reference:
-    """Return the velocity nearest to what loads, drives and task ask for, and its rate.
+class Ask(NamedTuple):
+    """What a law asks of the reference velocity.
 
-    `loads` are h, `drives` further forces on the joints (nv): momenta of rotors.
+    Attributes
+    ----------
+    load : callable
+        From the index of a body to its load h, or None.
+    drives : list of Load or None
+        Further forces on the joints (nv): momenta of rotors.
+    task : Task or None
     """
-    chain.eliminate()
-    h = [None if load is None else load.value for load in loads]
-    u = [None if drive is None else drive.value for drive in drives]
-    mobility = None if task is None else chain.mobility(task.body)
-    found, pivot = _with_task(chain, h, u, None, task, mobility, False)
-    biases, dh, du = _differentiated(chain, loads, drives, found)
-    rate, _ = _with_task(chain, dh, du, biases, task, mobility, True)
-    return Reference(found, rate, pivot)
+
+    load: Callable[[int], Load | None]
+    drives: list[Load | None]
+    task: Task | None = None
 
 
-def _differentiated(
-    chain: Chain, loads: Sequence[Any], drives: Sequence[Any], found: Solution
-) -> tuple[list[Any], list[Any], list[Any]]:
-    """Return biases, loads and drives of the system for the rates."""
-    tape = chain.tape
-    dh = [None if load is None else load.rate for load in loads]
-    du = [None if drive is None else drive.rate for drive in drives]
-    biases: list[Any] = []
-    for i, parent in enumerate(chain.parents):
-        above = None if parent < 0 else found.twists[parent]
-        bias, extra, drive = tape.call(
-            BodyMath.turning,
-            i, chain.x[i], chain.v[i], chain.placed[i], found.rates[i], found.wrenches[i], above,
-        )  # fmt: skip
-        biases.append(bias)
-        if parent >= 0:
-            dh[parent] = extra if dh[parent] is None else tape.call(add, parent, dh[parent], extra)
-        if drive is not None:
-            du[i] = drive if du[i] is None else tape.call(add, i, du[i], drive)
-    return biases, dh, du
+def reference(chain: Chain, ask: Ask, last: Callable[[int, Reference], None]) -> Reference:
+    """Return the velocity nearest to what is asked for, and its rate.
+
+    `last` is called for every body, base first, as soon as its rate is there.
+    """
+    sweeps = _Sweeps(chain, ask)
+    return sweeps.with_task(last) if ask.task is not None else sweeps.without(last)
 
 
-def _with_task(
-    chain: Chain, loads: list[Any], drives: Any, biases: Any, task: Any, mobility: Any, rate: bool
-) -> tuple[Solution, Any]:
-    """Solve, then once more with the wrench on the task's frame that makes it do as wished."""
-    found = chain.solve(loads, drives, biases, only_twists=task is not None)
-    if task is None:
-        return found, None
-    tape, i = chain.tape, task.body
-    now = tape.call(task.frame.twist, i, found.twists[i])
-    gap = tape.call(_minus, i, task.rate if rate else task.twist, now)
-    wrench, pivot = tape.call(task.frame.solved, i, mobility, gap)
-    pushed = list(loads)
-    pushed[i] = tape.call(task.frame.wrench, i, wrench, loads[i])
-    return chain.solve(pushed, drives, biases), pivot
+class _Sweeps:
+    """The sweeps of one reference velocity.
+
+    For long machines the steps of a body follow each other closely, and what is not needed any more
+    is forgotten: their workspace should stay near the processor.
+    """
+
+    def __init__(self, chain: Chain, ask: Ask) -> None:
+        self.chain, self.tape, self.ask = chain, chain.tape, ask
+        n = chain.count
+        self.h: list[Any] = [None] * n
+        self.dh: list[Any] = [None] * n
+        self.u = [None if one is None else one.value for one in ask.drives]
+        self.du = [None if one is None else one.rate for one in ask.drives]
+        self.biases: list[Any] = [None] * n
+        self.wished, self.rate = Solution([], [], []), Solution([], [], [])
+
+    # ------------------------------------------------------------------ the two systems
+
+    def without(self, last: Callable[[int, Reference], None]) -> Reference:
+        """Solve without a task."""
+        chain, n = self.chain, range(self.chain.count)
+        self._first(full=True)
+        for i in n:
+            chain.outward(i, self.wished, self.u[i], None, full=True)
+        self._differentiate(full=True)
+        result = Reference(self.wished, self.rate, None)
+        for i in n:
+            chain.outward(i, self.rate, self.du[i], self.biases[i], full=True)
+            last(i, result)
+        return result
+
+    def with_task(self, last: Callable[[int, Reference], None]) -> Reference:
+        """Solve twice: the frame's wrench follows from how it moves without."""
+        chain, n, task = self.chain, range(self.chain.count), self.ask.task
+        assert task is not None
+        self._first(full=False)
+        free, mobility, way = Solution([], [], []), {}, chain.way(task.body)
+        for i in n:
+            chain.outward(i, free, self.u[i], None, full=False)
+            if i in way:
+                chain.mobility(i, mobility)
+        spread = mobility[task.body]
+        pivot = self._push(free, self.h, task.twist, spread)
+        self._inward(self.h, self.u, [None] * len(n), full=True)
+        for i in n:
+            chain.outward(i, self.wished, self.u[i], None, full=True)
+        self._differentiate(full=False)
+        free = Solution([], [], [])
+        for i in n:
+            chain.outward(i, free, self.du[i], self.biases[i], full=False)
+        self._push(free, self.dh, task.rate, spread)
+        self._inward(self.dh, self.du, self.biases, full=True)
+        result = Reference(self.wished, self.rate, pivot)
+        for i in n:
+            chain.outward(i, self.rate, self.du[i], self.biases[i], full=True)
+            last(i, result)
+        return result
+
+    # ------------------------------------------------------------------ sweeps
+
+    def _first(self, full: bool) -> None:
+        """Factor, with the first right side."""
+        chain, passed = self.chain, [None] * self.chain.count
+
+        def visit(i: int, carried: Any) -> Any:
+            load = self.ask.load(i)
+            if load is not None:
+                self.h[i], self.dh[i] = load
+            shown = chain.factor(i, carried)
+            given = chain.inward(i, self.h[i], passed[i], self.u[i], None, full)
+            self._pass_on(i, passed, given)
+            return shown
+
+        chain.inwards(visit)
+
+    def _pass_on(self, i: int, passed: list[Any], given: Any) -> None:
+        self.tape.forget(passed[i])
+        parent = self.chain.parents[i]
+        if parent < 0:
+            self.tape.forget(given)
+        else:
+            passed[parent] = self.chain.sum(i, passed[parent], given)
+
+    def _inward(self, loads: list[Any], drives: Any, biases: list[Any], full: bool) -> None:
+        chain = self.chain
+
+        def visit(i: int, carried: Any) -> Any:
+            return chain.inward(i, loads[i], carried, drives[i], biases[i], full)
+
+        chain.inwards(visit)
+
+    def _differentiate(self, full: bool) -> None:
+        """Sweep inwards through the system for the rates."""
+        chain, tape, wished = self.chain, self.tape, self.wished
+
+        def visit(i: int, carried: Any) -> Any:
+            parent = chain.parents[i]
+            above = None if parent < 0 else wished.twists[parent]
+            bias, extra, drive = tape.call(
+                BodyMath.turning,
+                i, chain.x[i], chain.v[i], chain.placed[i],
+                wished.rates[i], wished.wrenches[i], above,
+            )  # fmt: skip
+            self.biases[i] = bias
+            tape.forget(wished.wrenches[i])
+            if parent >= 0:
+                self.dh[parent] = chain.sum(i, self.dh[parent], extra)
+            if drive is not None:
+                self.du[i] = chain.sum(i, self.du[i], drive)
+            return chain.inward(i, self.dh[i], carried, self.du[i], bias, full)
+
+        chain.inwards(visit)
+
+    def _push(self, free: Solution, loads: list[Any], wish: Any, mobility: Any) -> Any:
+        """Add the wrench on the task's frame that makes it move as wished to a load."""
+        tape, task = self.tape, self.ask.task
+        assert task is not None
+        i = task.body
+        now = tape.call(task.frame.twist, i, free.twists[i])
+        gap = tape.call(_minus, i, wish, now)
+        wrench, pivot = tape.call(task.frame.solved, i, mobility, gap)
+        loads[i] = tape.call(task.frame.wrench, i, wrench, loads[i])
+        tape.forget(*free.twists)
+        return pivot
 
 
 def solve_with_pivot(matrix: Matrix, right: Matrix) -> tuple[Matrix, Matrix]:

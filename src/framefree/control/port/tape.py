@@ -2,9 +2,9 @@
 
 A sweep calls steps by ``tape.call(step, i, *values)``: the function `step(body, *values)` for body
 i. What it gives may be matrices, or tuples of them, and goes into further calls as it is; None
-stays None. `Inline` runs a step where it stands, so that a law becomes one expression. `Looped` writes
-down that it is to be run, on blocks of a workspace (`framefree.kernel.loops`): alike bodies then
-share the code, which does not grow with the machine.
+stays None. `Inline` runs a step where it stands, so that a law becomes one expression. `Looped`
+writes down that it is to be run, on blocks of a workspace (`framefree.kernel.loops`): alike bodies
+then share the code, which does not grow with the machine.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,7 +35,7 @@ class Inline:
     """
 
     def __init__(self, machine: Machine, dampings: Sequence[Any]) -> None:
-        model = TreeModel(machine)
+        self.model = model = TreeModel(machine)
         self.bodies = [body_math(model, i, dampings[i]) for i in range(len(model.links))]
 
     def call(self, step: Callable[..., Any], i: int, *values: Any) -> Any:
@@ -45,6 +45,9 @@ class Inline:
     def shared(self, key: Any, function: Callable[..., Any], *values: Any) -> Any:
         """Return what a function of no particular body gives."""
         return function(*values)
+
+    def forget(self, *values: Any) -> None:
+        """Take note that values are not needed any more."""
 
 
 def body_math(model: TreeModel, i: int, damping: Any) -> BodyMath:
@@ -91,7 +94,7 @@ class Looped:
         self, name: str, machine: Machine, dampings: Sequence[Any], keys: Sequence[Any]
     ) -> None:
         self.calls = Calls(name)
-        model = TreeModel(machine)
+        self.model = model = TreeModel(machine)
         groups: dict[Any, list[int]] = {}
         for i in range(len(model.links)):
             key = (_structure(model, i), _plain(dampings[i]), keys[i])
@@ -132,7 +135,7 @@ class Looped:
     def forget(self, *values: Any) -> None:
         """Let the workspace of values be used again."""
         for value in values:
-            if isinstance(value, Value):
+            if isinstance(value, Value) and value.block.size:
                 self.calls.release(value.block)
 
     def _write(

@@ -6,9 +6,9 @@ from typing import Any
 
 import casadi as ca
 
-from framefree.control.port.base import Ask, PortLaw, rotor_drives
+from framefree.control.port.base import PortLaw, rotor_drives
 from framefree.control.port.bodies import BodyMath, Placed
-from framefree.control.port.sweeps import Chain, Load
+from framefree.control.port.sweeps import Ask, Chain, Load
 from framefree.geometry import se3
 from framefree.motion.spatial import Matrix, Twist
 
@@ -37,7 +37,7 @@ class VelocityControl(PortLaw):
             pair = chain.tape.call(_in_link, i, chain.placed[i], *signals)
             wished.append(pair)
             loads.append(Load(*chain.tape.call(momentum, i, *pair)))
-        return Ask(loads, rotor_drives(chain, self.machine, wished))
+        return Ask(loads.__getitem__, rotor_drives(chain, self.machine, wished))
 
 
 def _in_link(
