@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from framefree.benchmarks import chain, dual_arm, dynamics, kernel, rollout
+from framefree.benchmarks import chain, dual_arm, dynamics, kernel, prototype, rollout
 
 BENCHMARKS: dict[str, Callable[[], dict[str, object]]] = {
     "kernel": kernel.run,
@@ -10,5 +10,6 @@ BENCHMARKS: dict[str, Callable[[], dict[str, object]]] = {
     "rollout": rollout.run,
     "chain": chain.run,
     "dual-arm": dual_arm.run,
+    "prototype": prototype.run,
 }
 """Benchmark name to the function that measures it and gives its figures."""

@@ -35,7 +35,7 @@ class Gains:
     damping: Moments
     stiffness: Moments
 
-    def on(self, key: Any) -> dict[str, dict[Any, Moments]]:
+    def on(self, key: Any) -> dict[str, Any]:
         """Return the arguments of `PrototypeControl` for a frame or pair."""
         return {name: {key: getattr(self, name)} for name in ("inertia", "damping", "stiffness")}
 
