@@ -50,10 +50,11 @@ class Assembly:
     @cached_property
     def levels(self) -> tuple[Level, ...]:
         """A and b of every level."""
+        none = ca.SX(0, self.M.shape[0])
         return tuple(
             Level(
-                ca.vertcat(*(self.rows[task.name].A for task in level)),
-                ca.vertcat(*(task.b(self.rows[task.name]) for task in level)),
+                ca.vertcat(none, *(self.rows[task.name].A for task in level)),
+                ca.vertcat(ca.SX(0, 1), *(task.b(self.rows[task.name]) for task in level)),
             )
             for level in self._levels
         )
