@@ -167,6 +167,20 @@ def check(
     thorough: Annotated[
         bool, typer.Option(help="Compare also what takes minutes for a large machine.")
     ] = False,
+    parametrisation: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Compare Coriolis matrices and coordinates: skew, kirchhoff, adjoint, quasi, "
+            "christoffel, euler, printed, or all; may be repeated."
+        ),
+    ] = None,
+    length: Annotated[
+        float | None,
+        typer.Option(help="Unit of length (m) for linear velocities: M is then all in kg m^2."),
+    ] = None,
+    page: Annotated[
+        Path | None, typer.Option("--report", help="Write the findings as an HTML file.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure what control proofs rest on; exit code 1 when something fails."""
@@ -174,11 +188,25 @@ def check(
 
     subject = machine if Path(machine).exists() else _machine(machine, base)
     reading: dict[str, Any] = {"base": base} if subject is machine else {}
-    report = examine(subject, thorough=thorough, progress=not as_json, **reading)
+    report = examine(
+        subject,
+        thorough=thorough,
+        parametrisations=parametrisation or (),
+        length=length,
+        progress=not as_json,
+        **reading,
+    )
+    if page is not None:
+        from framefree.report import write
+        from framefree.report.checked import check_page
+
+        write(check_page(report, _machine(machine, base)), page)
     if as_json:
         print(json.dumps(report.to_dict(), indent=2))
     else:
         out.print(report.table())
+        if page is not None:
+            out.print(f"report: {page}", highlight=False)
     raise typer.Exit(0 if report.ok else 1)
 
 

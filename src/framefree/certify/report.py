@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from rich.console import Group
 from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -121,31 +123,30 @@ class CheckReport:
             ]
         return data
 
-    def table(self) -> Table:
-        """Return the report as a table for people."""
+    def table(self) -> Group:
+        """Return the report for people: numbers in a table, and below what needs words.
+
+        What is explained there is what did not pass, and notes on what was found or proved.
+        """
         subject = self.subject
         table = Table(
             title=f"{escape(subject['machine'] or 'machine')}: {subject['bodies']} bodies, "
             f"{subject['nv']} velocities",
             title_justify="left",
-            caption=self._summary(),
-            caption_justify="left",
         )
         table.add_column("verdict", no_wrap=True)
         table.add_column("check", no_wrap=True)
         table.add_column("measured", justify="right", no_wrap=True)
         table.add_column("bar", justify="right", no_wrap=True)
-        table.add_column("meaning")
         for finding in self.findings:
-            color = _COLORS[finding.verdict]
             table.add_row(
-                f"[{color}]{finding.verdict}[/]",
+                f"[{_COLORS[finding.verdict]}]{finding.verdict}[/]",
                 finding.name.replace("_", " "),
                 _number(finding.value),
                 _bar(finding),
-                _cell(finding),
             )
-        return table
+        words = [Padding(text, (0, 0, 0, 2)) for text in map(_words, self.findings) if text]
+        return Group(table, *words, Text(self._summary(), style="bold"))
 
     def _summary(self) -> str:
         counts = {v: sum(f.verdict is v for f in self.findings) for v in Verdict}
@@ -181,17 +182,15 @@ def _bar(finding: Finding) -> str:
     return f"{'≥' if finding.at_least else '≤'} {_number(finding.bar)}"
 
 
-def _cell(finding: Finding) -> Text:
-    """Return what a finding means; in one line where all is well, so that the rest stands out."""
-    fine = finding.verdict is Verdict.PASS
-    words = Text.from_markup("\n".join(_words(finding)))
-    short = ": ".join(part for part in (finding.note, finding.meaning) if part)
-    return Text(short, no_wrap=True, overflow="ellipsis") if fine else words
-
-
-def _words(finding: Finding) -> Iterator[str]:
-    yield escape(finding.meaning)
-    if finding.note:
-        yield f"[italic]{escape(finding.note)}[/]"
+def _words(finding: Finding) -> Text | None:
+    """Return a finding in words; None for what passed and has no note."""
+    if finding.verdict is Verdict.PASS and not finding.note:
+        return None
+    text = Text(finding.name.replace("_", " "), style=_COLORS[finding.verdict])
+    text.append(": ", style="not bold")
+    if finding.verdict is not Verdict.PASS:
+        text.append(f"{finding.meaning}. ", style="default not bold not dim")
+    text.append(finding.note, style="default italic not bold not dim")
     if finding.remedy and finding.verdict in (Verdict.FAIL, Verdict.WARN):
-        yield f"[{_COLORS[finding.verdict]}]remedy:[/] {escape(finding.remedy)}"
+        text.append(f" Remedy: {finding.remedy}.", style="default not bold")
+    return text

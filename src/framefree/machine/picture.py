@@ -15,15 +15,13 @@ import numpy as np
 
 from framefree.machine.machine import Machine
 from framefree.machine.problems import MachineError
-from framefree.machine.solids import ellipsoid, faces_of, triangle_normals
+from framefree.machine.solids import ellipsoid, faces_of, inertia_ellipsoid, triangle_normals
 from framefree.machine.values import is_symbolic
 
 SIZE = 900.0
 """Length of the longer side of the drawing, in pixels."""
 
 MARGIN = 60.0
-DENSITY = 1000.0
-"""kg/m^3 of the ellipsoids that stand for bodies without shapes."""
 
 _VIEW = np.array([1.0, -1.25, 0.75])
 _LIGHT = np.array([0.35, -0.65, 0.9])
@@ -130,21 +128,13 @@ def _add_shapes(
 
 
 def _add_ellipsoid(scene: _Scene, body: Any, pose: np.ndarray) -> None:
-    """Draw the ellipsoid of uniform density with the body's inertia: sum of a_j^2 m / 5."""
+    """Draw the ellipsoid of uniform density with the body's inertia."""
     if body.massless or is_symbolic(body.moments.total):
         return
-    m = body.moments
-    # A second moment of a uniform ellipsoid along an axis is m a^2 / 5.
-    center = np.asarray(m.center)
-    second = np.asarray(m.second) - m.total * np.outer(center, center)
-    sizes, axes = np.linalg.eigh(second)
-    half = np.sqrt(np.maximum(5 * sizes / m.total, 0.0))
-    ball = (3 * m.total / (4 * np.pi * DENSITY)) ** (1 / 3)
-    half = np.maximum(half, 0.2 * ball)  # a point or a rod must still be seen
-    faces = ellipsoid(half)
-    R = pose[:3, :3] @ axes
-    at = pose[:3, :3] @ center + pose[:3, 3]
-    scene.solid([R @ face + at[:, None] for face in faces], _BODY_COLOR, body.name)
+    half, on_body = inertia_ellipsoid(body.moments, 0.2)
+    at = pose @ on_body
+    faces = [at[:3, :3] @ face + at[:3, 3:] for face in ellipsoid(half)]
+    scene.solid(faces, _BODY_COLOR, body.name)
 
 
 def _add_skeleton(scene: _Scene, machine: Machine, poses: dict[str, np.ndarray]) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from framefree.geometry import Moments
 from framefree.machine.shape import Shape
 
 Faces = list[np.ndarray]
@@ -20,6 +21,9 @@ AROUND, ALONG = 20, 10
 
 MESH_POINTS, MOST_VERTICES, MESH_BYTES = 160, 20_000, 100 * 2**20
 """Outermost points that are kept of a mesh, points looked at, and the largest file."""
+
+DENSITY = 1000.0
+"""kg/m^3 of the ellipsoids that stand for bodies without shapes."""
 
 
 def faces_of(shape: Shape) -> Faces | None:
@@ -172,3 +176,21 @@ def _by_trimesh(path: Path) -> np.ndarray | None:
     except Exception:  # whatever a mesh file holds, the picture is drawn without it
         return None
     return vertices if vertices.ndim == 2 and vertices.shape[1:] == (3,) else None
+
+
+def inertia_ellipsoid(moments: Moments, least: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return half axes (3) and pose (4x4) of the uniform ellipsoid with a body's mass and inertia.
+
+    Its second moment along a principal axis is ``m a^2 / 5`` with the half axis a. No half axis is
+    shorter than `least` times the radius of a ball of this mass: a rod must still be seen.
+    """
+    center = np.asarray(moments.center, float)
+    second = np.asarray(moments.second, float) - moments.total * np.outer(center, center)
+    sizes, axes = np.linalg.eigh(second)
+    if np.linalg.det(axes) < 0:
+        axes[:, 0] *= -1
+    half = np.sqrt(np.maximum(5 * sizes / moments.total, 0.0))
+    ball = (3 * moments.total / (4 * np.pi * DENSITY)) ** (1 / 3)
+    pose = np.eye(4)
+    pose[:3, :3], pose[:3, 3] = axes, center
+    return np.maximum(half, least * ball), pose

@@ -6,12 +6,11 @@ from typing import Any
 import numpy as np
 
 from framefree.geometry import Moments
+from framefree.machine import solids
 from framefree.machine.solids import Faces, ellipsoid, turned
 
 Color = tuple[float, ...]
 
-DENSITY = 1000.0
-"""kg/m^3 of ellipsoids that stand for bodies without shapes."""
 _WEIGHT = 0.2
 """Share of the radius of a ball of the same mass that an ellipsoid's half axes have at least."""
 
@@ -88,19 +87,11 @@ def ball(body: int, center: Any, radius: float, color: Color) -> Solid:
 def inertia_ellipsoid(body: int, moments: Moments, color: Color) -> Solid:
     """Return the uniform ellipsoid with the mass and inertia of a body.
 
-    Its second moment along a principal axis is ``m a^2 / 5`` with the half axis a. Neighbouring
-    octants differ in brightness, so that a turn about an axis of symmetry is seen.
+    Neighbouring octants differ in brightness, so that a turn about an axis of symmetry is seen.
     """
-    center = np.asarray(moments.center, float)
-    second = np.asarray(moments.second, float) - moments.total * np.outer(center, center)
-    sizes, axes = np.linalg.eigh(second)
-    if np.linalg.det(axes) < 0:
-        axes[:, 0] *= -1
-    half = np.sqrt(np.maximum(5 * sizes / moments.total, 0.0))
-    radius = (3 * moments.total / (4 * np.pi * DENSITY)) ** (1 / 3)
-    half = np.maximum(half, _WEIGHT * max(radius, float(half.max())))
-    pose = np.eye(4)
-    pose[:3, :3], pose[:3, 3] = axes, center
+    half, pose = solids.inertia_ellipsoid(moments, _WEIGHT)
+    half = np.maximum(half, _WEIGHT * half.max())
+    center, axes = pose[:3, 3], pose[:3, :3]
     made = solid(body, ellipsoid(half), pose, color, round_=True)
     middles = (made.points[made.triangles].mean(axis=1) - center) @ axes
     odd = (np.signbit(middles).sum(axis=1) % 2).astype(bool)

@@ -11,7 +11,7 @@ from framefree.machine import Machine
 from framefree.simulate import storage
 from framefree.simulate.columns import Channel
 from framefree.simulate.describe import described
-from framefree.simulate.run import Run, assembled
+from framefree.simulate.run import Run, assembled, tell
 from framefree.simulate.storage import Arrays
 
 SECONDS = 2.0
@@ -83,6 +83,7 @@ class Recorder:
             run.save(self._table)
             for part in storage.parts(self._table):
                 part.unlink()
+        tell(run)
         return run
 
     def _write_header(self) -> None:

@@ -95,9 +95,7 @@ class Run:
         """
         table, header = storage.places(path)
         storage.write_header(header, self.meta, self.channels, self.batch)
-        # What has no entries, such as the inputs of a machine without actuators, has no columns.
-        filled = tuple(channel for channel in self.channels if channel.size)
-        storage.write_table(table, self._arrays(), filled, self.batch)
+        storage.write_table(table, self._arrays(), self.channels, self.batch)
         return table
 
     @classmethod
@@ -138,7 +136,7 @@ class Run:
         return {("", "t"): self.t, **found}
 
 
-_watcher: ContextVar[Callable[[Run], object] | None] = ContextVar("watcher", default=None)
+_watcher: ContextVar[Callable[[Run], object]] = ContextVar("watcher", default=lambda run: None)
 
 
 @contextmanager
@@ -155,6 +153,11 @@ def watching(watcher: Callable[[Run], object]) -> Iterator[None]:
         _watcher.reset(token)
 
 
+def tell(run: Run) -> None:
+    """Hand a run that was just recorded to whoever is watching."""
+    _watcher.get()(run)
+
+
 def assembled(
     t: np.ndarray,
     arrays: dict[tuple[str, str], np.ndarray],
@@ -164,10 +167,9 @@ def assembled(
 ) -> Run:
     """Return a run of recorded arrays; without a machine, with the one in its header."""
     data = meta.get("machine")
-    watcher = None if machine is None else _watcher.get()
     if machine is None and isinstance(data, dict) and "framefree_machine" in data:
         machine = Machine.from_dict(data)
-    run = Run(
+    return Run(
         machine,
         t,
         arrays["state", "x"],
@@ -178,6 +180,3 @@ def assembled(
         meta,
         channels,
     )
-    if watcher is not None:
-        watcher(run)
-    return run

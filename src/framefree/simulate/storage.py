@@ -71,7 +71,7 @@ def write_table(path: Path, arrays: Arrays, channels: Sequence[Channel], batch: 
         columns[TRAJECTORY] = np.repeat(np.arange(batch, dtype=np.int32), len(t))
     columns[TIME] = t if batch is None else np.tile(t, batch)
     for channel in channels:
-        flat = arrays[channel.key].reshape(-1, channel.size)
+        flat = arrays[channel.key].reshape(len(columns[TIME]), channel.size)
         columns |= {name: flat[:, i] for i, name in enumerate(channel.columns)}
     table = pa.table({name: np.ascontiguousarray(column) for name, column in columns.items()})
     path.parent.mkdir(parents=True, exist_ok=True)
