@@ -35,9 +35,9 @@ class EndEffectorControl(PortLaw):
     `turn_rate` times vee2(R_d^T R)/2, which is sin(angle) about the axis of the turn. Then
     J_t nu_r = nu_er exactly. Reference signals FRAME.pose, FRAME.twist, FRAME.acceleration.
 
-    Signals: `task_mobility`, the least pivot of J_t Phi_c J_t^T in its correlation form: where it
-    goes to 0 the machine cannot move the frame in all directions; `clearance` of the covering
-    spheres of all bodies.
+    Signals: `task_mobility`, the least pivot of J_t Phi_c J_t^T, scaled to mean 1: where it goes to
+    0 the machine cannot move the frame in all directions; `clearance` of the covering spheres of
+    all bodies.
 
     Parameters
     ----------

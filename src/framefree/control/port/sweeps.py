@@ -19,13 +19,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import casadi as ca
+import numpy as np
 
 from framefree.control.port.bodies import BodyMath, Placed, add
 from framefree.control.port.tape import Inline, Looped
 from framefree.motion.spatial import Matrix, Step, Twist, Wrench
 
 SINGULAR = 1e-12
-"""Pivots of the task's mobility, in its correlation form, are not taken as smaller than this."""
+"""Pivots of the task's mobility, scaled, are not taken as smaller than this."""
 
 
 class Load(NamedTuple):
@@ -70,8 +71,8 @@ class OnLink:
     def solved(self, body: BodyMath, mobility: Matrix, gap: Matrix) -> tuple[Matrix, Matrix]:
         """Return the wrench on the frame that adds `gap` (6) to its twist, and the least pivot.
 
-        `mobility` (6x6) is that of the link. The pivot is of the correlation form, 0 to 1: where it
-        is small, the machine can hardly move the frame in all directions.
+        `mobility` (6x6) is that of the link. Where the pivot is far below 1, the machine can hardly
+        move the frame in all directions.
         """
         half = self.step.twist_into(Twist.of(mobility)).vector
         mine = self.step.twist_into(Twist.of(half.T)).vector
@@ -338,18 +339,19 @@ class _Sweeps:
 
 
 def solve_with_pivot(matrix: Matrix, right: Matrix) -> tuple[Matrix, Matrix]:
-    """Solve a symmetric positive definite system, and return the least pivot too.
+    """Solve with a 6x6 mobility, and return the least pivot too.
 
-    By L D L^T of the correlation form, whose pivots lie between 0 and 1; they count as `SINGULAR`
-    at least, so that the result is finite.
+    By L D L^T, linear and angular rows scaled so that their mean diagonal entries are 1; pivots
+    count as `SINGULAR` at least, so that the result is finite.
     """
-    n = matrix.shape[0]
-    scale = [1 / ca.sqrt(ca.fmax(matrix[i, i], 1e-300)) for i in range(n)]
+    n = 6
+    means = [ca.trace(matrix[k : k + 3, k : k + 3]) / 3 for k in (0, 3)]
+    scale = [1 / ca.sqrt(means[i // 3]) for i in range(n)]
     L = [[ca.SX(0)] * n for _ in range(n)]
     LD = [[ca.SX(0)] * n for _ in range(n)]
-    reciprocal, least = [ca.SX(0)] * n, ca.SX(1)
+    reciprocal, least = [ca.SX(0)] * n, ca.SX(np.inf)
     for j in range(n):
-        pivot = ca.SX(1)
+        pivot = matrix[j, j] * scale[j] ** 2
         for k in range(j):
             pivot = pivot - LD[j][k] * L[j][k]
         least = ca.fmin(least, pivot)

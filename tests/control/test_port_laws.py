@@ -1,0 +1,332 @@
+"""Port laws: the reference velocity fits the joints, and V falls as stated, at any state."""
+
+from dataclasses import replace
+
+import casadi as ca
+import numpy as np
+import pytest
+from random_machines import evaluate, random_machine, random_pose, relative_error
+
+import framefree as ff
+from framefree.control.law import ControlError
+from framefree.control.port import (
+    Avoidance,
+    Capsule,
+    EndEffectorControl,
+    HalfSpace,
+    Port,
+    PoseControl,
+    Sphere,
+    VelocityControl,
+    looped,
+)
+from framefree.gallery.machines.chains import chain
+from framefree.geometry import se3
+from framefree.machine import Wrench, motors
+from framefree.motion.tree.inputs import input_bias, input_matrix
+from framefree.motion.tree.state import TreeModel
+
+LAWS = ("velocity", "pose", "end")
+
+
+def with_full_port(machine):
+    ports = tuple(
+        Wrench(f"port{i}", body.name.replace("b", "f") if i % 2 else body.name, np.eye(6))
+        for i, body in enumerate(machine.bodies)
+    )
+    return replace(machine, actuators=ports)
+
+
+def floating(seed, bodies=5):
+    """A random tree whose last body's way to the world has six velocities."""
+    rng = np.random.default_rng(seed)
+    while True:
+        machine = random_machine(rng, bodies)
+        x = machine.random(rng)
+        eom = ff.equations(machine, "tree")
+        J = evaluate(eom.functions[f"jacobian:{machine.bodies[-1].name}"], x)
+        if machine.nv >= 6 and np.linalg.svd(J, compute_uv=False).min() > 0.1:
+            return with_full_port(machine), rng
+
+
+def law_of(kind, machine, *, obstacles=True, **options):
+    last = machine.bodies[-1].name
+    if kind == "velocity":
+        return VelocityControl(machine, damping=4.0, **options)
+    if kind == "pose":
+        return PoseControl(machine, damping=4.0, rate=2.0, **options)
+    shapes = [
+        Sphere((0.6, 0.5, 0.1), 0.1),
+        Capsule((-0.5, -0.5, 0.4), (0.5, -0.3, 0.4), 0.1),
+        HalfSpace((0.1, 0.2, 1.0), -1.5),
+    ]
+    avoidance = Avoidance(shapes, reach=0.8, energy=1e-3) if obstacles else None
+    return EndEffectorControl(
+        machine, damping=4.0, frame=last, rate=2.0, turn_rate=1.5, avoidance=avoidance, **options
+    )
+
+
+class Closed:
+    """A law as a function of state and reference, with the true rate of V in closed loop.
+
+    `error` is what the law is wrongly told of accelerations.
+    """
+
+    def __init__(self, law, error=0.0):
+        machine = self.machine = law.machine
+        x, v = ca.SX.sym("x", machine.nx), ca.SX.sym("v", machine.nv)
+        self.names, given, moving, speed = [], {}, [x, v], [machine.rate_matrix(x) @ v]
+        self.symbols = [x, v]
+        for name in law.needs:
+            size = (4, 4) if name.endswith(".pose") else (6, 1)
+            given[name] = ca.SX.sym(name, *size)
+            self.names.append(name)
+            self.symbols.append(given[name])
+        told = {
+            name: value + error if name.endswith(("acceleration", "velocity_rate")) else value
+            for name, value in given.items()
+        }
+        found = law.control(ca.SX(0), x, v, told, ca.SX(0, 1))
+        state = TreeModel(machine).at(x, v)
+        force = input_matrix(state) @ found.u + input_bias(state)
+        speed.append(state.forward(force))
+        for name in law.needs:
+            frame, _, what = name.rpartition(".")
+            if what == "pose":
+                moving.append(given[name])
+                speed.append(given[name] @ se3.wed(given[f"{frame}.twist"]))
+            elif what == "twist":
+                moving.append(given[name])
+                speed.append(given[f"{frame}.acceleration"])
+            elif what == "velocity":
+                moving.append(given[name])
+                speed.append(given[f"{frame}.velocity_rate"])
+        V = found.signals["V"]
+        true = ca.jtimes(V, ca.vertcat(*map(ca.vec, moving)), ca.vertcat(*map(ca.vec, speed)))
+        outputs = [V, found.signals["V_rate"], true, found.signals["s"], found.u]
+        outputs.append(found.signals.get("unrealised", ca.SX(1, 1)))
+        outputs.append(found.signals.get("clearance", ca.SX(1)))
+        outputs.append(found.signals.get("task_mobility", ca.SX(1)))
+        self.function = ca.Function("closed", self.symbols, outputs)
+
+    def __call__(self, rng):
+        """Evaluate at a random state that is clear of obstacles and singularities."""
+        while True:
+            self.x = self.machine.random(rng)
+            self.v = rng.normal(size=self.machine.nv)
+            self.given = {
+                name: random_pose(rng) if name.endswith(".pose") else rng.normal(size=6)
+                for name in self.names
+            }
+            *found, clearance, mobility = self.at(self.x, self.v, self.given)
+            if clearance > 0.1 and mobility > 1e-4:
+                return found
+
+    def at(self, x, v, given):
+        V, stated, true, *rest = evaluate(self.function, x, v, *given.values())
+        return V.item(), stated.item(), true.item(), *rest
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("kind", LAWS)
+def test_V_falls_as_stated(kind, seed):
+    machine, rng = floating(seed)
+    closed = Closed(law_of(kind, machine))
+    for _ in range(3):
+        V, stated, true, *_ = closed(rng)
+        assert V > 0
+        assert true == pytest.approx(stated, rel=1e-7, abs=1e-9 * V)
+
+
+def dense(law, closed):
+    """nu, nu_r by the formulas of the documents, and J, all from the maximal form."""
+    machine = law.machine
+    eom = ff.equations(machine, "maximal")
+    x, nu = eom.functions["from_joints"](closed.x, closed.v)
+    P, Phi = (evaluate(eom.functions[name], x) for name in ("projector", "mobility"))
+    J = evaluate(eom.functions["constraints"], x)
+    poses = evaluate(eom.functions["body_pose"], x).reshape(-1, 4, 4)
+    given, nu_d, gradient = closed.given, [], []
+    for body, G in zip(machine.bodies, poses, strict=True):
+        R = G[:3, :3]
+        if isinstance(law, VelocityControl):
+            world = given[f"{body.name}.velocity"]
+            nu_d += [R.T @ world[:3], R.T @ world[3:]]
+        elif isinstance(law, PoseControl):
+            Gd, twist = given[f"{body.name}.pose"], given[f"{body.name}.twist"]
+            nu_d += [R.T @ Gd[:3, :3] @ twist[:3], R.T @ Gd[:3, :3] @ twist[3:]]
+            Q = (np.eye(4) - np.linalg.inv(G) @ Gd) @ np.asarray(body.moments.matrix4)
+            turned = Q[:3, :3] - Q[:3, :3].T
+            gradient += [Q[:3, 3], [turned[2, 1], turned[0, 2], turned[1, 0]]]
+    nu = np.asarray(nu).ravel()
+    if isinstance(law, VelocityControl):
+        return nu, P @ np.concatenate(nu_d), J
+    if isinstance(law, PoseControl):
+        return nu, P @ np.concatenate(nu_d) - law.rate * Phi @ np.concatenate(gradient), J
+    return nu, _end_effector(law, given, poses, Phi), J
+
+
+def _end_effector(law, given, poses, Phi):
+    G, frame = poses[-1], law.frame
+    Gd, twist = given[f"{frame}.pose"], given[f"{frame}.twist"]
+    R, turn = G[:3, :3], G[:3, :3].T @ Gd[:3, :3]
+    sine = (turn.T - turn) / 2
+    sine = np.array([sine[2, 1], sine[0, 2], sine[1, 0]])
+    wished = np.concatenate(
+        [
+            turn @ twist[:3] - law.rate * R.T @ (G[:3, 3] - Gd[:3, 3]),
+            turn @ twist[3:] - law.turn_rate * sine,
+        ]
+    )
+    n = len(Phi)
+    J_t = np.eye(n)[-6:]
+    Jbar = Phi @ J_t.T @ np.linalg.inv(J_t @ Phi @ J_t.T)
+    push = np.zeros(n)
+    if law.avoidance is not None:
+        push = -law.avoidance.gain * _slope(law, poses)
+    return Jbar @ wished + (np.eye(n) - Jbar @ J_t) @ Phi @ push
+
+
+def _slope(law, poses):
+    """Gradient of U with respect to body twists, by differences of U."""
+    points = law.avoidance.points_of(law.machine)
+    c = ca.SX.sym("c", 3)
+    U = ca.Function("U", [c], [law.avoidance.potential(law.machine, c)])
+    found = np.zeros(6 * len(poses))
+    for i, (body, G) in enumerate(zip(law.machine.bodies[:-1], poses[:-1], strict=True)):
+        for k in range(6):
+            ends = []
+            for h in (1e-5, -1e-5):
+                xi = np.zeros(6)
+                xi[k] = h
+                moved = G @ se3.exp(xi).full()
+                ends.append(
+                    sum(float(U(moved[:3, :3] @ p + moved[:3, 3])) for p in points[body.name])
+                )
+            found[6 * i + k] = (ends[0] - ends[1]) / 2e-5
+    return found
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("kind", LAWS)
+def test_reference_velocity_is_that_of_the_document(kind, seed):
+    machine, rng = floating(seed + 10, bodies=4)
+    law = law_of(kind, machine)
+    closed = Closed(law)
+    _, _, _, s, *_ = closed(rng)
+    nu, nu_r, J = dense(law, closed)
+    assert relative_error(nu - s.ravel(), nu_r) < (1e-6 if kind == "end" else 1e-9)
+    assert np.abs(J @ s.ravel()).max() < 1e-10 * max(1.0, np.abs(s).max())
+
+
+@pytest.mark.parametrize("kind", LAWS)
+def test_a_wrong_reference_acceleration_is_seen(kind):
+    machine, rng = floating(3)
+    _, stated, true, *_ = Closed(law_of(kind, machine), error=0.1)(rng)
+    assert abs(true - stated) > 1e-4 * abs(stated)
+
+
+def test_printed_laws_violate_the_joints():
+    machine = chain(4)
+    rng = np.random.default_rng(0)
+    for kind in LAWS:
+        law = law_of(kind, machine, obstacles=False, literal=True)
+        closed = Closed(law)
+        _, stated, true, s, *_ = closed(rng)
+        _, _, J = dense(law, closed)
+        assert np.abs(J @ s.ravel()).max() > 0.1
+        assert abs(true - stated) > 1e-3 * abs(stated)
+
+
+@pytest.mark.parametrize("kind", LAWS)
+def test_joint_motors_realise_the_whole_port_of_a_held_chain(kind):
+    machine = chain(3, held=True, port="motors")
+    assert Port(machine).exact
+    assert not Port(machine).full
+    _, stated, true, *_ = Closed(law_of(kind, machine))(np.random.default_rng(1))
+    assert true == pytest.approx(stated, rel=1e-8)
+
+
+@pytest.mark.parametrize("port", ["motors", "thrusters"])
+def test_what_is_not_realised_is_reported(port):
+    machine = chain(3, port=port)
+    assert not Port(machine).exact
+    law = law_of("end", machine)
+    closed = Closed(law)
+    _, stated, true, _, _, missing = closed(np.random.default_rng(2))
+    assert np.abs(missing).max() > 1e-3
+    assert true == pytest.approx(stated, rel=1e-8)
+    # Of all inputs these come closest in the metric of the kinetic energy: B^T M^-1 missing = 0.
+    eom = ff.equations(machine, "tree")
+    M, B = (evaluate(eom.functions[name], closed.x) for name in ("mass", "input_matrix"))
+    assert np.abs(B.T @ np.linalg.solve(M, missing)).max() < 1e-9 * np.abs(missing).max()
+
+
+def test_motors_of_a_robot_with_rotors():
+    rng = np.random.default_rng(5)
+    from framefree.gallery.machines.arms import iiwa
+
+    arm = iiwa()
+    joints = [replace(j, armature=0.1, damping=0.2, friction=0.1) for j in arm.joints]
+    machine = replace(arm, joints=joints, actuators=motors(joints))
+    law = EndEffectorControl(machine, frame="tool")
+    _, stated, true, *_ = Closed(law)(rng)
+    assert true == pytest.approx(stated, rel=1e-8)
+
+
+def test_loops_over_bodies_give_the_same():
+    shapes = {"end.pose": (4, 4), "end.twist": (6, 1), "end.acceleration": (6, 1)}
+    lengths, masses = np.linspace(0.2, 0.5, 6), np.linspace(1, 2, 6)
+    for options in ({}, {"lengths": lengths, "masses": masses, "spring": "euler"}, {"held": True}):
+        machine = chain(6, **options)
+        law = EndEffectorControl(
+            machine, avoidance=Avoidance([Sphere((0.5, 0.1, 0.2), 0.1)], reach=0.5)
+        )
+        kernel, closed = looped(law, shapes), Closed(law)
+        rng = np.random.default_rng(4)
+        for _ in range(3):
+            V, stated, _, _, u, _ = closed(rng)
+            columns = [np.asarray(value).ravel("F") for value in closed.given.values()]
+            tau, V_loop, rate_loop = kernel(closed.x, closed.v, *columns)
+            assert relative_error(tau, u.ravel()) < 1e-11
+            assert V_loop == pytest.approx(V, rel=1e-11)
+            assert rate_loop == pytest.approx(stated, rel=1e-11)
+
+
+def test_near_singular_tasks_are_reported():
+    machine = chain(3, held=True)
+    law = EndEffectorControl(machine)
+    names = {f"end.{n}": ca.SX.sym(n, *s) for n, s in (("pose", (4, 4)), ("twist", (6, 1)))}
+    names["end.acceleration"] = ca.SX.sym("acceleration", 6)
+    x, v = ca.SX.sym("x", machine.nx), ca.SX.sym("v", machine.nv)
+    found = law.control(ca.SX(0), x, v, names, ca.SX(0, 1)).signals["task_mobility"]
+    pivot = ca.Function("pivot", [x, v, *names.values()], [found])
+    rest = [np.zeros(machine.nv), np.eye(4), np.zeros(6), np.zeros(6)]
+    straight = float(pivot(machine.neutral(), *rest))
+    bent = machine.integrate(machine.neutral(), np.array([0, 0, 0, 0, 0, 1.0, 0, -0.5, 0.3]))
+    assert straight < 1e-9
+    assert float(pivot(bent, *rest)) > 1e-3
+
+
+def test_frames_that_cannot_follow_are_refused():
+    with pytest.raises(ControlError, match="3 velocities, and 6 are needed"):
+        EndEffectorControl(chain(1, held=True))
+    with pytest.raises(ControlError, match="must be on a body"):
+        EndEffectorControl(chain(3), frame="world")
+    on_body = Avoidance([Sphere((0, 0, 0), 0.1, frame="body1")])
+    with pytest.raises(ControlError, match="must be fixed to the world"):
+        EndEffectorControl(chain(3), avoidance=on_body)
+
+
+def test_the_port_explains_a_motion():
+    machine = chain(3, port="motors")
+    rng = np.random.default_rng(6)
+    x, v, u = machine.random(rng), rng.normal(size=machine.nv), rng.normal(size=machine.nu)
+    eom = ff.equations(machine, "tree")
+    B = evaluate(eom.functions["input_matrix"], x)
+    push = rng.normal(size=machine.nv)
+    a = evaluate(eom.functions["forward"], x, v, B @ u + push).ravel()
+    port = Port(machine)
+    assert np.allclose(port.residual(x, v, a, u), push, atol=1e-9)
+    assert port.known[:2] == ("weight", "gyroscopic wrenches")
+    assert "spring `spring2`" in port.known
