@@ -1,0 +1,21 @@
+"""Passivity laws for any base: under water, in space, on wheels [From2010]."""
+
+from framefree.control.passive.allocation import allocated
+from framefree.control.passive.end_effector import EndEffectorPassivity
+from framefree.control.passive.euler import EulerPassivity
+from framefree.control.passive.freedom import Freedom, FreeFloating, Rolling, Whole
+from framefree.control.passive.law import PassiveLaw
+from framefree.control.passive.tracking import PassivityControl, StationKeeping
+
+__all__ = [
+    "EndEffectorPassivity",
+    "EulerPassivity",
+    "FreeFloating",
+    "Freedom",
+    "PassiveLaw",
+    "PassivityControl",
+    "Rolling",
+    "StationKeeping",
+    "Whole",
+    "allocated",
+]

@@ -1,0 +1,151 @@
+"""A frame follows a pose, and the base reacts."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import casadi as ca
+import numpy as np
+
+from framefree.control.law import ControlError
+from framefree.control.passive.errors import check_joints, joint_errors, rotation_error
+from framefree.control.passive.law import Given, PassiveLaw, Wish
+from framefree.control.passive.tracking import joint_symbols
+from framefree.geometry import se3
+from framefree.machine.part import set_field
+from framefree.motion.spatial import Matrix, solve_symmetric
+
+
+@dataclass(frozen=True, eq=False)
+class EndEffectorPassivity(PassiveLaw):
+    """One frame follows a pose; what motion is left draws all joints to a posture.
+
+        J_w = J N,   Jbar = W^-1 J_w^T (J_w W^-1 J_w^T)^-1
+        w_r = Jbar (carried twist - rates g - J drift) + (I - Jbar J_w) w_p
+
+    with g the gradient of k/2 |r - r_d|^2 + tr(Wed(k_turn I) (I - R_d^T R)), k = `stiffness`. Then
+    J v_r is exactly what the frame wants, and
+
+        V = 1/2 s^T M_w s + Ph,    dV/dt = -s^T (K + D) s - g^T rates g
+
+    w_p is the posture's carried velocity less its gain times its gradient. For a floating base
+    without thrusters (`FreeFloating`) J_w is the generalised Jacobian and the base turns as it
+    must; with `Whole` the base moves along, the more the less it weighs in W; on wheels it drives.
+    Reference signals FRAME.pose, FRAME.twist and FRAME.acceleration, and with `follow_posture` x,
+    v, a.
+
+    Signals: `position_error` (m), `angle_error` (rad), `task_pivot`: the least pivot of J_w W^-1
+    J_w^T with unit diagonal, which goes to 0 where the frame cannot move in all directions.
+
+    Parameters
+    ----------
+    machine, K, freedom, form, drag, within_limits :
+        As in `PassiveLaw`.
+    frame : str
+    stiffness : (2,)
+        Of the frame's potential: N/m and Nm/rad.
+    rates : (2,)
+        Paces at which position and attitude errors of the frame decay, 1/s.
+    weights : float or (n,)
+        Diagonal of W: what it costs to move each velocity.
+    posture : (nx,), optional
+        Configuration that the joints are drawn to; default neutral.
+    follow_posture : bool
+        Whether the posture is that of the reference "x", "v", "a" instead.
+    posture_gain : float or (n,)
+        Pace of that, 1/s; 0 leaves a joint free.
+    """
+
+    frame: str = "tool"
+    stiffness: Any = (50.0, 5.0)
+    rates: Any = (2.0, 2.0)
+    weights: Any = 1.0
+    posture: Any = None
+    follow_posture: bool = False
+    posture_gain: Any = 0.5
+
+    units: ClassVar = {**PassiveLaw.units, "position_error": "m", "angle_error": "rad"}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.machine.body_index[self.machine.frame(self.frame).body] < 0:
+            raise ControlError(f"the frame `{self.frame}` of {self.name} must be on a body")
+        for name in ("stiffness", "rates"):
+            value = np.asarray(getattr(self, name), float)
+            if value.shape != (2,) or not (np.isfinite(value) & (value > 0)).all():
+                raise ControlError(
+                    f"`{name}` of {self.name} must be two positive numbers, for position and "
+                    f"attitude; got {value.tolist()}"
+                )
+            set_field(self, name, value)
+        set_field(self, "weights", self.gain("weights"))
+        n, pace = len(self.places), np.asarray(self.posture_gain, float)
+        if pace.shape not in ((), (n,)) or not (np.isfinite(pace) & (pace >= 0)).all():
+            raise ControlError(f"`posture_gain` of {self.name} must be {n} numbers from 0 on")
+        set_field(self, "posture_gain", np.array(np.broadcast_to(pace, (n,))))
+        if n < 6:
+            raise ControlError(f"{self.name} commands {n} velocities: a pose needs 6 or more")
+        set_field(self, "posture", np.array(
+            self.machine.neutral() if self.posture is None else self.posture, float))  # fmt: skip
+        self.machine.validate(self.posture)
+        check_joints(self.machine, self.joints, np.ones(n))
+
+    @property
+    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Names of the reference signals."""
+        own = tuple(f"{self.frame}.{what}" for what in ("pose", "twist", "acceleration"))
+        return (*own, "x", "v", "a") if self.follow_posture else own
+
+    def symbols(self) -> dict[str, tuple[Matrix, Matrix]]:
+        """Return pose, twist and acceleration, with d(pose)/dt = pose wed(twist)."""
+        pose, twist, rate = ca.SX.sym("pose", 4, 4), ca.SX.sym("twist", 6), ca.SX.sym("a", 6)
+        values = ((pose, pose @ se3.wed(twist)), (twist, rate), (rate, ca.SX(6, 1)))
+        found = dict(zip(self.needs[:3], values, strict=True))
+        return found | joint_symbols(self.machine) if self.follow_posture else found
+
+    def wish(self, given: Given) -> Wish:
+        """Return velocities that carry the frame, and of those the ones nearest to the posture."""
+        state = given.state
+        pose_d, twist_d = (given.reference[name] for name in self.needs[:2])
+        G, J = state.frame_pose(self.frame), state.jacobian(self.frame).value
+        R, R_d = se3.rotation(G), se3.rotation(pose_d)
+        e = se3.position(G) - se3.position(pose_d)
+        turn = rotation_error(np.full(3, self.stiffness[1]), R, R_d, twist_d[3:])
+        g = ca.vertcat(self.stiffness[0] * (R.T @ e), turn.gradient)
+        carried = ca.vertcat(R.T @ R_d @ twist_d[:3], turn.carried)
+        # Paces are by error, not by force: rates / stiffness is the Lambda of the other laws.
+        pace = ca.DM(np.repeat(self.rates / self.stiffness, 3)) * g
+        J_w = J @ given.N
+        A = J_w @ ca.diag(ca.DM(1 / self.weights)) @ J_w.T
+        w_p = self._posture_velocity(given)
+        missing = carried - pace - J @ given.drift - J_w @ w_p
+        w_r = w_p + (J_w.T @ solve_symmetric(A, missing)) / ca.DM(self.weights)
+        cosine = (ca.trace(R_d.T @ R) - 1) / 2
+        sine = ca.sqrt(ca.sumsqr(turn.gradient)) / self.stiffness[1]
+        signals = {
+            "position_error": ca.sqrt(ca.sumsqr(e)),
+            "angle_error": ca.atan2(sine, cosine),
+            "task_pivot": least_pivot(A),
+        }
+        potential = self.stiffness[0] / 2 * ca.sumsqr(e) + turn.potential
+        return Wish(w_r, J_w.T @ g, potential, ca.dot(g, pace), signals)
+
+    def _posture_velocity(self, given: Given) -> Matrix:
+        machine, reference = self.machine, given.reference
+        x_d = reference["x"] if self.follow_posture else ca.DM(self.posture)
+        v_d = reference["v"] if self.follow_posture else ca.SX(machine.nv, 1)
+        e = joint_errors(machine, self.joints, np.ones(len(self.places)), given.state.x, x_d, v_d)
+        return e.carried - ca.DM(self.posture_gain) * e.gradient
+
+
+def least_pivot(A: Matrix) -> Matrix:
+    """Return the least pivot of A (k x k) scaled to unit diagonal: 0 where it is singular."""
+    k = A.shape[0]
+    size = [ca.sqrt(A[i, i]) for i in range(k)]
+    rows = [[A[i, j] / (size[i] * size[j]) for j in range(k)] for i in range(k)]
+    least = ca.SX(1)
+    for j in range(k):
+        least = ca.fmin(least, rows[j][j])
+        for i in range(j + 1, k):
+            factor = rows[i][j] / rows[j][j]
+            rows[i] = [a - factor * b for a, b in zip(rows[i], rows[j], strict=True)]
+    return least

@@ -1,0 +1,199 @@
+"""Which velocities a law commands: ``v = N(x) w + drift`` with w the velocities of some joints.
+
+A vehicle with thrusters moves as it likes, N = I. One that floats in space turns as its arm moves,
+one on wheels goes where they roll: joints that nobody drives follow those that are driven. In the
+velocities w that are left the equations keep their form and their properties,
+
+    M_w = N^T M N,    C_w = N^T (M dN/dt + C N),    dM_w/dt - 2 C_w skew where dM/dt - 2 C is.
+
+To add a kind of freedom, subclass `Freedom` and give ``independent(machine)``, ``basis(state)``
+and, where v is not N w alone, ``drift(state, N)``.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from framefree.control.law import ControlError
+from framefree.geometry import se3
+from framefree.machine import Machine
+from framefree.machine.joints import Free
+from framefree.motion.constrained.rows import Nonholonomic
+from framefree.motion.spatial import Matrix, solve_symmetric
+from framefree.motion.tree.state import TreeState
+
+
+class Freedom(ABC):
+    """Base of the kinds of freedom; see the top of this file."""
+
+    def check(self, machine: Machine) -> None:  # noqa: B027, some fit every machine
+        """Raise `ControlError` where a machine is not of this kind."""
+
+    @abstractmethod
+    def independent(self, machine: Machine) -> tuple[str, ...]:
+        """Names of the joints whose velocities are w, in the machine's order."""
+
+    @abstractmethod
+    def basis(self, state: TreeState) -> Matrix:
+        """Return N (nv x n), a function of x alone."""
+
+    def drift(self, state: TreeState, N: Matrix) -> tuple[Matrix, Matrix] | None:
+        """Return v - N w and its rate (nv each), or None where that is zero."""
+        return None
+
+
+@dataclass(frozen=True)
+class Whole(Freedom):
+    """Every joint is commanded: N = I."""
+
+    def independent(self, machine: Machine) -> tuple[str, ...]:
+        """Return all joints."""
+        return tuple(joint.name for joint in machine.joints)
+
+    def basis(self, state: TreeState) -> Matrix:
+        """Return the identity."""
+        return ca.SX.eye(state.machine.nv)
+
+
+@dataclass(frozen=True)
+class FreeFloating(Freedom):
+    """A base that nothing pushes: it moves so that momentum stays what it is.
+
+    With M = [H_b, H_bm; H_bm^T, H_m] and the momentum p = H_b xi_b + H_bm qd in base axes,
+
+        xi_b = H_b^-1 (p - H_bm qd),    N = [-H_b^-1 H_bm; I],    drift = (H_b^-1 p, 0)
+        dp/dt = ad_{xi_b}^T p
+
+    J N of any frame is its generalised Jacobian [Umetani1989].
+
+    Parameters
+    ----------
+    base : str
+        The free joint that carries the machine.
+    """
+
+    base: str = "base"
+
+    def check(self, machine: Machine) -> None:
+        """Refuse machines on which something else than their own joints acts."""
+        first = machine.joint(self.base)
+        roots = [j.name for j, parent in zip(machine.joints, machine.parent, strict=True)
+                 if parent < 0]  # fmt: skip
+        if not isinstance(first.kind, Free) or roots != [self.base]:
+            raise ControlError(
+                f"FreeFloating needs a free joint `{self.base}` that carries all of "
+                f"`{machine.name}`; its joints on the world are: {', '.join(roots)}"
+            )
+        outside = [
+            what
+            for what, there in (
+                ("gravity", np.any(np.asarray(machine.gravity))),
+                ("a fluid", machine.fluid is not None),
+                ("springs", machine.springs),
+                ("dampers", machine.dampers),
+            )
+            if there
+        ]
+        if outside:
+            raise ControlError(
+                f"momentum of `{machine.name}` is not constant, as FreeFloating needs it: there is "
+                + " and ".join(outside)
+            )
+
+    def independent(self, machine: Machine) -> tuple[str, ...]:
+        """Return all joints but the base."""
+        return tuple(joint.name for joint in machine.joints if joint.name != self.base)
+
+    def basis(self, state: TreeState) -> Matrix:
+        """Return [-H_b^-1 H_bm; I]."""
+        base, rest = self._places(state.machine)
+        M, N = state.mass, ca.SX(state.machine.nv, len(rest))
+        N[base, :] = -solve_symmetric(M[base, base], M[base, rest])
+        N[rest, :] = ca.SX.eye(len(rest))
+        return N
+
+    def drift(self, state: TreeState, N: Matrix) -> tuple[Matrix, Matrix]:
+        """Return (H_b^-1 p, 0) and its rate."""
+        base, _ = self._places(state.machine)
+        machine, x, v = state.machine, state.x, state.v
+        H, p = state.mass[base, base], state.mass[base, :] @ v
+        p_rate = se3.little_adjoint(v[base, :]).T @ p
+        H_rate = ca.reshape(ca.jtimes(ca.vec(H), x, machine.rate_matrix(x) @ v), 6, 6)
+        drift, rate = ca.SX(machine.nv, 1), ca.SX(machine.nv, 1)
+        drift[base, :] = solve_symmetric(H, p)
+        rate[base, :] = solve_symmetric(H, p_rate - H_rate @ drift[base, :])
+        return drift, rate
+
+    def _places(self, machine: Machine) -> tuple[list[int], list[int]]:
+        base = list(range(*machine.v_slice[self.base].indices(machine.nv)))
+        return base, [k for k in range(machine.nv) if k not in base]
+
+
+@dataclass(frozen=True, eq=False)
+class Rolling(Freedom):
+    """Some joints follow the others by nonholonomic constraints A(x) v = 0, as on wheels.
+
+        A_d v_d + A_w w = 0,    v_d = -(A_d^T A_d)^-1 A_d^T A_w w
+
+    Parameters
+    ----------
+    constraints : sequence of Nonholonomic
+        Linear in v, without a part that moves by itself.
+    dependent : sequence of str
+        Joints that follow: the constraints must determine them.
+    """
+
+    constraints: Sequence[Nonholonomic]
+    dependent: Sequence[str] = ("base",)
+
+    def check(self, machine: Machine) -> None:
+        """Refuse constraints that leave something open, or that move by themselves."""
+        for constraint in self.constraints:
+            if not isinstance(constraint, Nonholonomic):
+                raise ControlError(f"Rolling takes Nonholonomic constraints, got {constraint!r}")
+        rng = np.random.default_rng(0)
+        x, v = ca.SX.sym("x", machine.nx), ca.SX.sym("v", machine.nv)
+        rows = self._rows(machine, x, v)
+        A = ca.jacobian(rows, v)
+        free = ca.substitute(rows, v, ca.densify(ca.SX(machine.nv, 1)))
+        chosen, _ = self._places(machine)
+        test = ca.Function("rows", [x, v], [A[:, chosen], rows - A @ v, free])
+        for _ in range(3):
+            found = test(machine.random(rng), rng.normal(size=machine.nv))
+            A_d, bent, moving = (value.full() for value in found)
+            if max(np.abs(bent).max(initial=0.0), np.abs(moving).max(initial=0.0)) > 1e-9:
+                raise ControlError("the constraints of Rolling must be linear in the velocities")
+            if np.linalg.matrix_rank(A_d) < len(chosen):
+                raise ControlError(
+                    "the constraints of Rolling do not determine the velocities of "
+                    + ", ".join(f"`{name}`" for name in self.dependent)
+                )
+
+    def independent(self, machine: Machine) -> tuple[str, ...]:
+        """Return the joints that are not dependent."""
+        return tuple(j.name for j in machine.joints if j.name not in self.dependent)
+
+    def basis(self, state: TreeState) -> Matrix:
+        """Return [-(A_d^T A_d)^-1 A_d^T A_w; I]."""
+        machine = state.machine
+        follow, lead = self._places(machine)
+        v = ca.SX.sym("v", machine.nv)
+        A = ca.jacobian(self._rows(machine, state.x, v), v)
+        A_d, N = A[:, follow], ca.SX(machine.nv, len(lead))
+        N[follow, :] = -solve_symmetric(A_d.T @ A_d, A_d.T @ A[:, lead])
+        N[lead, :] = ca.SX.eye(len(lead))
+        return N
+
+    def _rows(self, machine: Machine, x: Matrix, v: Matrix) -> Matrix:
+        return ca.vertcat(*(ca.SX(c.eta(x, v, ca.SX(0))) for c in self.constraints))
+
+    def _places(self, machine: Machine) -> tuple[list[int], list[int]]:
+        follow: list[int] = []
+        for name in self.dependent:
+            place: Any = machine.v_slice[machine.joint(name).name]
+            follow += range(place.start, place.stop)
+        return follow, [k for k in range(machine.nv) if k not in follow]

@@ -1,0 +1,256 @@
+"""The passivity law on any base: what its variants share [Slotine1987, From2010].
+
+With v = N w + drift (`framefree.control.passive.freedom`), reference velocities w_r, s = w - w_r,
+
+    v_r = N w_r + drift,     s_v = v - v_r = N s
+    f   = N^T (M dv_r/dt + C(x, v) v_r + D v_r + ...) - damping(s) - pull
+    V   = 1/2 s^T N^T M N s + Ph
+    dV/dt = -s . damping(s) - s_v^T D s_v - loss
+
+where pull and loss come from the potential Ph of what is followed, and C is one of the skew forms.
+With another C the stated rate is wrong by 1/2 s_v^T (dM/dt - 2C) s_v. Fluid, gravity, springs and
+friction are those of the machine; in a current, D and added mass act on relative velocities.
+
+To add a law, subclass `PassiveLaw` and give ``needs``, ``symbols`` and ``wish``.
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import casadi as ca
+import numpy as np
+
+from framefree.control.law import Command, ControlError, Law
+from framefree.control.passive.allocation import allocated, least
+from framefree.control.passive.freedom import Freedom, Whole
+from framefree.control.passive.terms import FORMS, coriolis_times, drag_times
+from framefree.machine import Machine, MachineError
+from framefree.machine.part import set_field
+from framefree.motion.spatial import Matrix
+from framefree.motion.tree.inputs import input_bias, input_matrix
+from framefree.motion.tree.state import TreeModel, TreeState
+
+DRAG = ("wanted", "met")
+
+
+class Given(NamedTuple):
+    """A symbolic state, as `PassiveLaw.wish` gets it.
+
+    Attributes
+    ----------
+    state : TreeState
+    N : (nv, n)
+    drift : (nv)
+        A symbol of its own, as its rate is known.
+    reference : dict of str to matrix
+    """
+
+    state: TreeState
+    N: Matrix
+    drift: Matrix
+    reference: Mapping[str, Matrix]
+
+
+class Wish(NamedTuple):
+    """What is followed.
+
+    Attributes
+    ----------
+    velocity : (n)
+        w_r.
+    pull : (n)
+        Gradient of the potential in w.
+    potential, loss : scalar
+        Ph (J), and what dV/dt has of it (W).
+    signals : dict of str to matrix
+    """
+
+    velocity: Matrix
+    pull: Matrix
+    potential: Matrix
+    loss: Matrix
+    signals: Mapping[str, Matrix]
+
+
+@dataclass(frozen=True, eq=False)
+class PassiveLaw(Law):
+    """Base of the passivity laws; see the top of this file.
+
+    Signals: `V`, `V_rate` as stated, `s` (n), `force` (n), and what the variants add.
+
+    Parameters
+    ----------
+    machine : Machine
+    K : float or (n,)
+        Damping of s: N s/m, Nm s/rad, one for every velocity that is commanded.
+    freedom : Freedom
+        Which velocities these are; default all.
+    form : "skew", "kirchhoff" or "adjoint"
+        The Coriolis matrix. The last is not skew and is there for comparison.
+    drag : "wanted" or "met"
+        Whether drag is made up for at v_r, so that what is left of it damps s, or at v, so that
+        nothing is left; V is smooth then although quadratic drag is not.
+    within_limits : bool
+        Whether inputs are shared out within their limits (`allocation`); the force then keeps its
+        direction where they cannot give all of it. Otherwise they are those of least norm.
+    """
+
+    machine: Machine
+    K: Any = 20.0
+    freedom: Freedom = field(default_factory=Whole)
+    form: str = "skew"
+    drag: str = "wanted"
+    within_limits: bool = False
+
+    units: ClassVar[Mapping[str, str]] = {"V": "J", "V_rate": "W"}
+
+    def __post_init__(self) -> None:
+        if self.machine.loops or self.machine.couplings:
+            raise ControlError(f"{self.name} needs a machine without loops and couplings")
+        for name, known in (("form", FORMS), ("drag", DRAG)):
+            if getattr(self, name) not in known:
+                raise ControlError(
+                    f"`{name}` of {self.name} must be one of {', '.join(known)}, "
+                    f"got {getattr(self, name)!r}"
+                )
+        try:
+            self.freedom.check(self.machine)
+        except MachineError as error:
+            raise ControlError(f"{type(self.freedom).__name__}: {error}") from None
+        set_field(self, "K", self.gain("K"))
+        self._check_inputs()
+
+    # ------------------------------------------------------------------ coordinates and gains
+
+    @cached_property
+    def joints(self) -> tuple[str, ...]:
+        """Names of the joints that are commanded."""
+        return self.freedom.independent(self.machine)
+
+    @cached_property
+    def places(self) -> list[int]:
+        """Where w stands in v."""
+        slices = [self.machine.v_slice[name] for name in self.joints]
+        return [k for place in slices for k in range(place.start, place.stop)]
+
+    def gain(self, name: str) -> np.ndarray:
+        """Return a gain as (n,); raise where it is not positive or has another size."""
+        n, value = len(self.places), np.asarray(getattr(self, name), float)
+        if value.shape not in ((), (n,)) or not (np.isfinite(value) & (value > 0)).all():
+            raise ControlError(
+                f"`{name}` of {self.name} must be one positive number or {n}, for "
+                f"{', '.join(self.machine.v_names[k] for k in self.places)}; got {value.tolist()}"
+            )
+        return np.array(np.broadcast_to(value, (n,)))
+
+    def _check_inputs(self) -> None:
+        machine, n = self.machine, len(self.places)
+        if len(machine.parameters):
+            return
+        x = ca.SX.sym("x", machine.nx)
+        G = ca.Function("G", [x], [ca.densify(self._input_map(self._model.at(x)))])
+        rng = np.random.default_rng(0)
+        ranks = [np.linalg.matrix_rank(G(machine.random(rng)).full()) for _ in range(3)]
+        if min(ranks) < n:
+            raise ControlError(
+                f"the actuators of `{machine.name}` reach {min(ranks)} of the {n} velocities that "
+                f"{self.name} commands: it needs all"
+            )
+
+    def _input_map(self, state: TreeState) -> Matrix:
+        """Return N^T B (n x nu)."""
+        return self.freedom.basis(state).T @ input_matrix(state)
+
+    @cached_property
+    def _model(self) -> TreeModel:
+        return TreeModel(self.machine)
+
+    # ------------------------------------------------------------------ what variants give
+
+    @abstractmethod
+    def symbols(self) -> dict[str, tuple[Matrix, Matrix]]:
+        """Return a symbol and its rate for every reference signal of `needs`."""
+
+    @abstractmethod
+    def wish(self, given: Given) -> Wish:
+        """Return what is followed at a state; its rate is found."""
+
+    def damping(self, given: Given, s: Matrix) -> Matrix:
+        """Return K s (n)."""
+        return ca.DM(self.K) * s
+
+    # ------------------------------------------------------------------ the law
+
+    def control(
+        self, t: Matrix, x: Matrix, v: Matrix, reference: Mapping[str, Matrix], memory: Matrix
+    ) -> Command:
+        """Return the inputs at a state."""
+        function, names = self.function
+        arguments = [x, v, *(reference[name] for name in self.needs)]
+        if len(self.machine.parameters):
+            arguments.append(self.machine.parameters.symbols)
+        u, *values = function(*arguments)
+        return Command(u, dict(zip(names, values, strict=True)))
+
+    @cached_property
+    def function(self) -> tuple[ca.Function, tuple[str, ...]]:
+        """From x, v and the reference signals to u and the signals, with their names."""
+        machine = self.machine
+        x, v = ca.SX.sym("x", machine.nx), ca.SX.sym("v", machine.nv)
+        symbols = self.symbols()
+        state = self._model.at(x, v)
+        u, signals = self._traced(state, symbols)
+        inputs = [x, v, *(symbols[name][0] for name in self.needs)]
+        if len(machine.parameters):
+            inputs.append(machine.parameters.symbols)
+        outputs = [ca.densify(ca.SX(value)) for value in (u, *signals.values())]
+        return ca.Function("law", inputs, outputs), tuple(signals)
+
+    def _traced(
+        self, state: TreeState, symbols: dict[str, tuple[Matrix, Matrix]]
+    ) -> tuple[Matrix, dict[str, Matrix]]:
+        machine, x, v = self.machine, state.x, state.v
+        N = ca.SX(self.freedom.basis(state))
+        x_rate = machine.rate_matrix(x) @ v
+        N_rate = ca.reshape(ca.jtimes(ca.vec(ca.densify(N)), x, x_rate), *N.shape)
+        drift, drift_rate = self.freedom.drift(state, N) or (ca.SX(machine.nv, 1),) * 2
+        held = ca.SX.sym("drift", machine.nv)
+        given = Given(state, N, held, {name: pair[0] for name, pair in symbols.items()})
+        wish = self.wish(given)
+        w_r = ca.densify(ca.SX(wish.velocity))
+        moving = [(x, x_rate), (held, drift_rate), *symbols.values()]
+        w_r_rate = sum(
+            (ca.jtimes(w_r, ca.vec(one), ca.vec(rate)) for one, rate in moving), ca.SX(0)
+        )
+        w_r, w_r_rate, pull, potential, loss, *told = ca.substitute(
+            [w_r, w_r_rate, *map(ca.SX, wish[1:4]), *map(ca.SX, wish.signals.values())],
+            [held],
+            [ca.densify(drift)],
+        )
+        s = v[self.places, :] - w_r
+        s_v = N @ s
+        damping = self.damping(given, s)
+        dv_r = N @ w_r_rate + N_rate @ w_r + drift_rate
+        D_s = drag_times(state, s_v) if self.drag == "wanted" else ca.SX(machine.nv, 1)
+        full = state.inverse(dv_r) - coriolis_times(state, self.form, s_v) - D_s
+        force = N.T @ full - damping - pull
+        signals = {
+            "V": ca.dot(s_v, state.mass @ s_v) / 2 + potential,
+            "V_rate": -ca.dot(s, damping) - ca.dot(s_v, D_s) - loss,
+            "s": s,
+            "force": force,
+            **dict(zip(wish.signals, told, strict=True)),
+        }
+        return self._delivered(state, N, force), signals
+
+    def _delivered(self, state: TreeState, N: Matrix, force: Matrix) -> Matrix:
+        """Return the inputs that give a force in w."""
+        G, wanted = N.T @ input_matrix(state), force - N.T @ input_bias(state)
+        return (
+            allocated(G, wanted, *self.machine.input_limits)
+            if self.within_limits
+            else least(G, wanted)
+        )
