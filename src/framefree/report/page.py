@@ -1,6 +1,6 @@
 """One HTML file that opens offline: text, tables, figures and animations."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -145,17 +145,27 @@ def _metrics(metrics: Mapping[str, Any]) -> str:
 
 
 def _table(table: Table) -> str:
+    kinds = ["key", *(_kind(column) for column in list(zip(*table.rows, strict=True))[1:])]
     head = "".join(
-        f"<th{' class=value' if i else ''}>{escape(name)}</th>"
-        for i, name in enumerate(table.columns)
+        f'<th class="{kind}">{escape(name)}</th>'
+        for kind, name in zip(kinds, table.columns, strict=False)
     )
     rows = "".join(
-        f'<tr><td class="key">{escape(str(row[0]))}</td>'
-        + "".join(f'<td class="value">{escape(number(value))}</td>' for value in row[1:])
+        "<tr>"
+        + "".join(
+            f'<td class="{kind}">{escape(value if isinstance(value, str) else number(value))}</td>'
+            for kind, value in zip(kinds, row, strict=True)
+        )
         + "</tr>"
         for row in table.rows
     )
     return f'<div class="card scroll"><table><tr>{head}</tr>{rows}</table></div>' if rows else ""
+
+
+def _kind(column: Sequence[Any]) -> str:
+    """Tell a column of sentences, which wrap, from one of numbers or single words."""
+    texts = any(isinstance(value, str) and len(value) > 24 for value in column)
+    return "words" if texts else "value"
 
 
 def _animations(page: Page, data: list[str]) -> tuple[list[str], list[str]]:
