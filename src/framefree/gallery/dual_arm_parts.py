@@ -95,15 +95,13 @@ def experiment(machine: Machine, law: AnyLaw, x0: Any, **options: Any) -> Run:
         "duration": 10.0,
         "dt": PERIOD,
         "plant": "mujoco",
+        "integrator": "euler",
         "record": (),
         "limits": False,
         **options,
     }
     reference, dt = given.pop("reference"), given["dt"]
-    integrator = "euler" if given["plant"] == "mujoco" else "rk4"
-    return simulate(
-        machine, law, reference, np.asarray(x0), control_dt=dt, integrator=integrator, **given
-    )
+    return simulate(machine, law, reference, np.asarray(x0), control_dt=dt, **given)
 
 
 class Errors:

@@ -74,14 +74,14 @@ def dual_arm(damping: float = DAMPING, effort: float = EFFORT, friction: float =
         Coulomb friction of every joint, Nm.
     """
     left, right = (_arm(side, damping, effort, friction) for side in "lr")
-    torso = Shape("world", "box", (0.12, 0.2, 0.4), (0, 0, 0.3), color=(0.35, 0.38, 0.42, 1))
     bodies, joints, shapes = ((*a, *b) for a, b in zip(left, right, strict=True))
-    return _robot("dual arm", bodies, joints, (torso, *shapes))
+    return _robot("dual arm", bodies, joints, (_TORSO, *shapes))
 
 
 def seven_joint_arm(damping: float = DAMPING, effort: float = EFFORT) -> Machine:
     """Return one arm of the two-armed robot, the left, alone."""
-    return _robot("seven-joint arm", *_arm("l", damping, effort, 0.0))
+    bodies, joints, shapes = _arm("l", damping, effort, 0.0)
+    return _robot("seven-joint arm", bodies, joints, (_TORSO, *shapes))
 
 
 def dual_arm_with_object(mass: float = 2.0, damping: float = DAMPING) -> Machine:
@@ -99,20 +99,24 @@ def dual_arm_with_object(mass: float = 2.0, damping: float = DAMPING) -> Machine
         parts.append(Loop(f"grasp_{side}", "weld", f"link_7_{side}", f"object_{side}"))
         shape = _bar("object", pose[:3, 3], 0.015)
         parts.append(replace(shape, color=(0.8, 0.45, 0.2, 1)))
-    return dual_arm(damping).attach(*parts)
+    return dual_arm(damping).attach(*parts).replace(name="dual arm and object")
 
 
 def three_arms(damping: float = DAMPING) -> Machine:
     """Return the two-armed robot and, facing it, another with one arm; hand third_link_7_l."""
     third = np.diag([-1.0, -1.0, 1.0, 1.0])
     third[:3, 3] = 1.06, 0.15, 0.0
-    return dual_arm(damping).merge(seven_joint_arm(damping), "third_", pose=third)
+    joined = dual_arm(damping).merge(seven_joint_arm(damping), "third_", pose=third)
+    return joined.replace(name="three arms")
 
 
 def _robot(name: str, bodies: Any, joints: Any, shapes: Any) -> Machine:
     return Machine(
         tuple(bodies), tuple(joints), actuators=motors(joints), geometry=tuple(shapes), name=name
     )
+
+
+_TORSO = Shape("world", "box", (0.12, 0.2, 0.5), (0, 0, 0.25), color=(0.35, 0.38, 0.42, 1))
 
 
 def _arm(side: str, damping: float, effort: float, friction: float) -> tuple[list, list, list]:
