@@ -79,6 +79,7 @@ class DualArmLimits(Scenario):
             Promise("coupling error within limits", found["coupling_error"], 2e-3),
             Promise("torque, Nm", found["largest_torque_nm"], self.effort * (1 + 1e-9)),
             Promise("share of steps without room for the coupling", found["relaxed_share"], 0.0),
+            Promise("share of steps that were not solved", found["unsolved_share"], 0.0),
             Promise(
                 "the coupling holds at least ten times as well as with torques cut off",
                 10 * found["coupling_error"],
@@ -114,6 +115,7 @@ def _metrics(runs: dict[str, Run], errors: dict[str, Errors]) -> dict[str, float
         "largest_torque_nm": float(np.abs(runs["limited"].u).max()),
         "needed_torque_nm": float(np.abs(runs["strong"].u).max()),
         "relaxed_share": float(runs["limited"]["relaxed"].mean()),
+        "unsolved_share": float(1 - runs["limited"]["solved"].mean()),
     }
 
 

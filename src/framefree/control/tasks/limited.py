@@ -30,7 +30,8 @@ class LimitedTaskControl(NumericLaw):
         a >= -2 k v - k^2 (x - lower),    a <= k (velocity_limit - v)
 
     and likewise on the other side, so that one which is within them stays there. Signals are those
-    of `TaskControl`, and `relaxed`: 1 where the limits left no room for the first level.
+    of `TaskControl`, `relaxed`: 1 where the limits left no room for the first level, and `solved`:
+    0 where the solver has not reached its accuracy.
 
     Parameters
     ----------
@@ -73,7 +74,7 @@ class LimitedTaskControl(NumericLaw):
     @property
     def signals(self) -> Mapping[str, tuple[int, ...]]:
         """Shapes of all signals."""
-        return {**self._signals, "relaxed": ()}
+        return {**self._signals, "relaxed": (), "solved": ()}
 
     def command(
         self,
@@ -94,7 +95,8 @@ class LimitedTaskControl(NumericLaw):
         names = ("u", *self._signals)
         signals = dict(zip(names, told, strict=True))
         u = signals.pop("u")
-        return NumericCommand(u, {**signals, "relaxed": float(found.relaxed)}, found.memory)
+        signals |= {"relaxed": float(found.relaxed), "solved": float(found.solved)}
+        return NumericCommand(u, signals, found.memory)
 
     # ------------------------------------------------------------------ limits
 
@@ -138,10 +140,11 @@ class LimitedTaskControl(NumericLaw):
         """Return the least and greatest acceleration of the joints that have limits."""
         at_v, at_x, lower, upper, speed = self._joints
         k, q, rate = self.approach, x[at_x], v[at_v]
-        low = np.maximum(-2 * k * rate - k * k * (q - lower), -k * (speed + rate))
-        high = np.minimum(-2 * k * rate + k * k * (upper - q), k * (speed - rate))
-        # Where position and velocity contradict each other, the velocity gives way.
-        return np.minimum(low, high), np.maximum(low, high)
+        # Outside of its limits a joint comes back no faster than it may move.
+        slowest, fastest = -k * (speed + rate), k * (speed - rate)
+        low = np.clip(-2 * k * rate - k * k * (q - lower), slowest, fastest)
+        high = np.clip(-2 * k * rate + k * k * (upper - q), slowest, fastest)
+        return low, high
 
     # ------------------------------------------------------------------ compiled parts
 

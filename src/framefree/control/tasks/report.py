@@ -84,7 +84,7 @@ def task_report(
     t: float = 0.0,
 ) -> TaskReport:
     """Return what the tasks of a law amount to at a state."""
-    problem = _numbers(law, np.asarray(x, float), np.asarray(v, float), reference, t)
+    problem = numbers(law, np.asarray(x, float), np.asarray(v, float), reference, t)
     labels = [tuple(row for task in level for row in task.labels) for level in law.levels]
     if problem.exact is not None:
         labels.insert(0, tuple(f"unactuated {k}" for k in range(len(problem.exact.b))))
@@ -121,14 +121,14 @@ def _chosen(names: tuple[str, ...], mask: np.ndarray) -> tuple[str, ...]:
     return tuple(name for name, chosen in zip(names, mask, strict=True) if chosen)
 
 
-def _numbers(
+def numbers(
     law: TaskControl | LimitedTaskControl,
     x: np.ndarray,
     v: np.ndarray,
     reference: Reference | None,
     t: float,
 ) -> Problem:
-    """Return the problem of a law at a state."""
+    """Return the problem of a law at a state, in numbers."""
     named = {} if reference is None else reference.at(ca.SX(t))
     X, V = ca.SX.sym("x", len(x)), ca.SX.sym("v", len(v))
     problem = Assembly(law.machine, law.levels, law.held, X, V, named).problem(exact=True)

@@ -73,10 +73,6 @@ class ProxQp:
     relaxation: float = 1e4
     accuracy: float = 1e-9
 
-    def memory_size(self, problem: Problem, bounds: Bounds) -> int:
-        """Return the size of `Limited.memory`."""
-        return len(problem.Q) + sum(map(len, _equalities(problem)[1:])) + len(bounds.C)
-
     def solve(
         self, problem: Problem, bounds: Bounds | None = None, memory: np.ndarray | None = None
     ) -> Limited:
