@@ -123,7 +123,7 @@ def _figures(runs: dict[str, Run], errors: dict[str, Errors], effort: float) -> 
     t = runs["limited"].t
     joint = int(np.abs(runs["strong"].u).max(axis=0).argmax())
     torques = {name: run.u[:, joint] for name, run in runs.items()}
-    bounds = {"limits *": np.full(len(t), effort), " *": np.full(len(t), -effort)}
+    bounds = {"upper limit *": np.full(len(t), effort), "lower limit *": np.full(len(t), -effort)}
     return (
         Figure.over_time(
             "Coupling error",
