@@ -72,7 +72,7 @@ class _Case:
         return best_seconds(self._ours, repeats=25)
 
     def peer_seconds(self) -> float:
-        return best_seconds(self._theirs)
+        return best_seconds(self._theirs, repeats=15)
 
     def relative_error(self) -> float:
         peer = _PeerLaw(accuracy=1e-9)
