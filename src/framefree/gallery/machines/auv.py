@@ -47,6 +47,8 @@ MOUNT = (0.22, 0.0, -0.08)
 LINKS = ((0.06, "z"), (0.12, "y"), (0.16, "x"), (0.12, "y"), (0.14, "x"), (0.06, "y"), (0.10, "x"))
 """Length (m) of every link, which lies along its x axis, and axis of the joint it begins with."""
 RADIUS, HEAVINESS, CROSS_FLOW = 0.035, 1.3, 1.1
+ARMATURE = 0.01
+"""Of the geared motors, kg m^2 at the joints."""
 REST = (0.0, -0.7, 0.0, 1.4, 0.0, -0.7, 0.0)
 """Angles at which the arm reaches forward with its elbow bent, rad."""
 
@@ -70,7 +72,16 @@ def auv(current: Any = CURRENT) -> Machine:
     parent, place = "hull", MOUNT
     for i, (length, axis) in enumerate(LINKS, start=1):
         bodies.append(Body(f"link{i}", _cylinder(length)))
-        joints.append(Joint(f"joint{i}", Revolute(axis), parent, f"link{i}", parent_pose=place))
+        joints.append(
+            Joint(
+                f"joint{i}",
+                Revolute(axis),
+                parent,
+                f"link{i}",
+                parent_pose=place,
+                armature=ARMATURE,
+            )
+        )
         frames.append(Frame(f"middle{i}", f"link{i}", (length / 2, 0, 0)))
         wet.append(_immersed(f"middle{i}", length))
         shapes.append(Shape(f"link{i}", "cylinder", (RADIUS, length), _lying(length / 2),
