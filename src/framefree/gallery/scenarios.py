@@ -3,6 +3,10 @@
 from framefree.gallery.arm_pose import ArmPose
 from framefree.gallery.attitude import Attitude
 from framefree.gallery.bicopter_circle import BicopterCircle
+from framefree.gallery.chain_free import ChainFree
+from framefree.gallery.chain_pose import ChainPose
+from framefree.gallery.chain_reach import ChainReach
+from framefree.gallery.chain_velocity import ChainVelocity
 from framefree.gallery.crane import Crane
 from framefree.gallery.crane_reconfigured import CraneReconfigured
 from framefree.gallery.double_pendulum import DoublePendulum
@@ -41,6 +45,10 @@ _CLASSES: tuple[type[Scenario], ...] = (
     TricopterLoad,
     ArmPose,
     TwoArms,
+    ChainFree,
+    ChainReach,
+    ChainPose,
+    ChainVelocity,
     DualArm,
     DualArmLimits,
 )
