@@ -1,1 +1,44 @@
-"""Control: laws, one file each, and the references they follow."""
+"""Control: laws, one file each or one folder each, and the references they follow.
+
+The laws of port, prototype, robust and task control are also here by name; what else their folders
+have comes by ``from framefree.control.port import Sphere``.
+"""
+
+from framefree.control.allocation import Allocated, Allocation
+from framefree.control.computed_torque import ComputedTorque
+from framefree.control.impedance import Impedance
+from framefree.control.law import AnyLaw, Command, ControlError, Law, NumericLaw, OpenLoop
+from framefree.control.limits import InputLimits
+from framefree.control.model import Model, ModelState
+from framefree.control.pd_gravity import PDGravity
+from framefree.control.port import EndEffectorControl, PoseControl, VelocityControl
+from framefree.control.prototype import PrototypeControl
+from framefree.control.qp import qp_kernel, solve_qp
+from framefree.control.robust import RobustControl
+from framefree.control.tasks import LimitedTaskControl, TaskControl
+
+__all__ = [
+    "Allocated",
+    "Allocation",
+    "AnyLaw",
+    "Command",
+    "ComputedTorque",
+    "ControlError",
+    "EndEffectorControl",
+    "Impedance",
+    "InputLimits",
+    "Law",
+    "LimitedTaskControl",
+    "Model",
+    "ModelState",
+    "NumericLaw",
+    "OpenLoop",
+    "PDGravity",
+    "PoseControl",
+    "PrototypeControl",
+    "RobustControl",
+    "TaskControl",
+    "VelocityControl",
+    "qp_kernel",
+    "solve_qp",
+]

@@ -1,0 +1,240 @@
+"""Impedance of a frame: a spring, a damper and, if wanted, an inertia to its reference [Hogan1985].
+
+The error is `se3.pose_error`, e = (r_d - r, log(R^T R_d)), the velocity error
+y = (v_d - v, R_d^T (w_d - w)) with world-axes velocities; de/dt = L y. With F = L^T K e + D y and
+the Jacobian J of the frame in the axes of y:
+
+natural inertia   force = g(x) + J^T F + N^T tau,
+                  V = 1/2 v . M v + 1/2 e . K e,    dV/dt = -y . D y + (N v) . tau + ...
+
+given inertia H   J a = (what makes) H dy/dt + F = 0,    force = M (a + M^-1 N^T tau) + h
+                  V = 1/2 y . H y + 1/2 e . K e,    dV/dt = -y . D y
+
+the first for a constant reference, the second for any. What the frame leaves free is damped and
+drawn to a posture in its null space, tau = -D_n N v - K_n (posture), which the frame does not feel:
+N = I - M^-1 J^T A^-1 J, A = J M^-1 J^T [Khatib1987].
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import casadi as ca
+import numpy as np
+
+from framefree.control.allocation import UNITS, Allocation
+from framefree.control.deviation import Deviation
+from framefree.control.gains import gain, joint_gain
+from framefree.control.law import Command, ControlError, Law
+from framefree.control.model import Model, ModelState
+from framefree.control.taskspace import FrameError, TaskSpace, frame_error
+from framefree.machine import Machine
+from framefree.machine.part import set_field
+
+Matrix = Any
+
+
+@dataclass(frozen=True, eq=False)
+class Impedance(Law):
+    """Impedance of a frame, with a null space.
+
+    Needs references "FRAME.pose" and "FRAME.twist", and "FRAME.acceleration" with an inertia.
+    Signals: `e` (6), `V`, `V_rate`, `margin`, `missed`, `unrealised`.
+
+    Parameters
+    ----------
+    machine : Machine
+        With an actuator for every (independent) velocity.
+    frame : str
+    stiffness, damping : number, (2,), (6,) or (6, 6)
+        K and D. Two numbers are for translation and rotation; translation is in world axes (N/m),
+        rotation in those of the frame (Nm/rad). Directions in which both are zero are left free.
+    inertia : the same, optional
+        H, kg and kg m^2; without, the frame keeps the inertia that the machine has there.
+    null_damping : number, (n,), (n, n) or mapping by joint
+        Of motions that the frame does not feel; must be given where the machine has such.
+    null_stiffness, posture : as null_damping, and (nx,)
+        Pull of those motions towards a posture.
+    singular : float
+        Margin below which directions that the frame loses are damped, see below.
+    independent, weight, limits :
+        See `Model` and `Allocation`.
+
+    Notes
+    -----
+    `margin`, between 0 and 1, is what the frame's directions have left of themselves once those
+    before them are taken out, in the metric of M: 0 at a singular position. Below `singular` the
+    inverse of A is damped; `missed` is the acceleration of the frame that is then not given (m/s^2,
+    rad/s^2). Without an inertia nothing is inverted but for the null space.
+
+    V_rate is dV/dt of the model exactly, in all of these cases. It is negative away from singular
+    positions and within the limits of inputs; with natural inertia also only for a constant
+    reference and without a posture.
+    """
+
+    machine: Machine
+    frame: str
+    stiffness: Any
+    damping: Any
+    inertia: Any = None
+    null_damping: Any = None
+    null_stiffness: Any = None
+    posture: Any = None
+    singular: float = 0.02
+    independent: Sequence[str] | None = None
+    weight: Any = None
+    limits: bool = False
+
+    units: ClassVar[Mapping[str, str]] = {
+        "e": "m, rad",
+        "V": "J",
+        "V_rate": "W",
+        "missed": "m/s^2, rad/s^2",
+        **UNITS,
+    }
+
+    def __post_init__(self) -> None:
+        self.machine.frame(self.frame)
+        for name in ("stiffness", "damping"):
+            set_field(self, name, _frame_gain(getattr(self, name), name, definite=False))
+        rows = self.rows
+        if not rows:
+            raise ControlError("`stiffness` and `damping` are zero in every direction")
+        gain(self.damping[np.ix_(rows, rows)], len(rows), "damping")
+        if self.inertia is not None:
+            set_field(self, "inertia", _frame_gain(self.inertia, "inertia", definite=True))
+            self._check_rows()
+        if not 0 < self.singular < 1:
+            raise ControlError(f"`singular` must be between 0 and 1, got {self.singular!r}")
+        self._check_null_space()
+        self.allocation.require_full(self.name)
+
+    @property
+    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Names of the reference signals."""
+        words = ("pose", "twist") if self.inertia is None else ("pose", "twist", "acceleration")
+        return tuple(f"{self.frame}.{word}" for word in words)
+
+    @property
+    def rows(self) -> list[int]:
+        """Directions of the frame that are not left free."""
+        used = np.abs(self.stiffness).sum(axis=1) + np.abs(self.damping).sum(axis=1)
+        return np.flatnonzero(used).tolist()
+
+    @cached_property
+    def model(self) -> Model:
+        """The machine in independent velocities."""
+        return Model(self.machine, self.independent)
+
+    @cached_property
+    def allocation(self) -> Allocation:
+        """From forces to inputs."""
+        return Allocation(self.model, self.weight, self.limits)
+
+    # ------------------------------------------------------------------ checks
+
+    def _check_rows(self) -> None:
+        turning = [k for k in self.rows if k >= 3]
+        if 0 < len(turning) < 3:
+            raise ControlError(
+                "with an inertia, rotation is free about all axes or about none: `stiffness` and "
+                f"`damping` leave out only {3 - len(turning)} of them"
+            )
+        if len(self.rows) > self.model.n:
+            raise ControlError(
+                f"`{self.machine.name}` has {self.model.n} velocities, too few for {len(self.rows)}"
+                f" directions of `{self.frame}`: leave out the inertia, or some directions"
+            )
+
+    def _check_null_space(self) -> None:
+        parts, free = self.model.parts, self.model.n > len(self.rows)
+        if free and self.null_damping is None:
+            raise ControlError(
+                f"`{self.machine.name}` has motions that `{self.frame}` does not feel: give their "
+                "`null_damping`"
+            )
+        if (self.null_stiffness is None) != (self.posture is None):
+            raise ControlError("give both `null_stiffness` and `posture`, or neither")
+        for name in ("null_damping", "null_stiffness"):
+            value = 0.0 if getattr(self, name) is None else getattr(self, name)
+            set_field(self, name, joint_gain(value, parts, name, definite=False))
+        if self.posture is not None:
+            set_field(self, "posture", np.asarray(self.posture, float))
+            self.machine.validate(self.posture)
+
+    # ------------------------------------------------------------------ the law
+
+    def control(
+        self, t: Matrix, x: Matrix, v: Matrix, reference: Mapping[str, Matrix], memory: Matrix
+    ) -> Command:
+        """Return the inputs, e, V and V_rate."""
+        state = self.model.at(x, v)
+        error = frame_error(state, self.frame, reference)
+        task = TaskSpace(state, error.J[self.rows, :], self.singular)
+        make = self._natural if self.inertia is None else self._shaped
+        u, signals = make(state, error, task)
+        return Command(u, {"e": error.e, **signals})
+
+    def _force(self, error: FrameError) -> Matrix:
+        """F = L^T K e + D y (6)."""
+        return error.L.T @ (ca.DM(self.stiffness) @ error.e) + ca.DM(self.damping) @ error.y
+
+    def _potential(self, error: FrameError) -> Matrix:
+        return ca.dot(error.e, ca.DM(self.stiffness) @ error.e) / 2
+
+    def _null_force(self, state: ModelState, task: TaskSpace) -> Matrix:
+        """Tau (n): damping of N v and pull to the posture."""
+        tau = -ca.DM(self.null_damping) @ task.free(state.v)
+        if self.posture is not None:
+            still = ca.SX(self.machine.nv, 1)
+            motion = Deviation(self.machine, self.model.parts).motion(
+                ca.DM(self.posture), still, still, state.tree.x, state.tree.v
+            )
+            tau -= motion.E.T @ (ca.DM(self.null_stiffness) @ motion.e)
+        return tau
+
+    @property
+    def _has_null_force(self) -> bool:
+        return bool(np.any(self.null_damping) or np.any(self.null_stiffness))
+
+    def _natural(self, state: ModelState, error: FrameError, task: TaskSpace) -> Any:
+        F, v = self._force(error), state.v
+        force = state.holding + error.J.T @ F
+        rate = ca.dot(error.J @ v, F) + ca.dot(ca.DM(self.stiffness) @ error.e, error.L @ error.y)
+        if self._has_null_force:
+            tau = self._null_force(state, task)
+            force += task.unfelt(tau)
+            rate += ca.dot(task.free(v), tau)
+        given = self.allocation(state, force)
+        rate += state.passive_power - ca.dot(v, given.unrealised)
+        V = state.tree.kinetic + self._potential(error)
+        return given.u, {"V": V, "V_rate": rate, "margin": task.margin, **given.signals}
+
+    def _shaped(self, state: ModelState, error: FrameError, task: TaskSpace) -> Any:
+        rows = self.rows
+        H = ca.DM(self.inertia[np.ix_(rows, rows)])
+        F, y = self._force(error)[rows], error.y[rows]
+        inverse = ca.DM(np.linalg.inv(self.inertia[np.ix_(rows, rows)]))
+        wanted = error.drift[rows] + inverse @ F
+        a = task.acceleration(wanted)
+        if self._has_null_force:
+            a += task.solve_mass(task.unfelt(self._null_force(state, task)))
+        given = self.allocation(state, state.inverse(a))
+        done = a
+        if given.unrealised.nnz():
+            done = a - task.solve_mass(given.unrealised)
+        missed = wanted - task.J @ done
+        V = ca.dot(y, H @ y) / 2 + self._potential(error)
+        rate = -ca.dot(y, ca.DM(self.damping)[rows, rows] @ y) + ca.dot(y, H @ missed)
+        whole = ca.SX(6, 1)
+        whole[rows] = missed
+        signals = {"V": V, "V_rate": rate, "margin": task.margin, "missed": whole}
+        return given.u, {**signals, **given.signals}
+
+
+def _frame_gain(value: Any, what: str, *, definite: bool) -> np.ndarray:
+    given = np.asarray(value, float)
+    if given.shape == (2,):
+        given = np.repeat(given, 3)
+    return gain(given, 6, what, definite=definite, of="three of translation, three of rotation")

@@ -1,0 +1,219 @@
+"""The model of a law in independent velocities: those of all joints, or what loops leave of them.
+
+    M a + h = force,    x_tree = x,    v_tree = E v,    force = E^T (joint forces)
+
+For a machine without loops and couplings E is the identity. With them, the law is told the whole
+state of the joints, closed, and speaks of the independent joints only; the others follow
+(`framefree.motion.embedded`). Nothing here has loops to solve: x is closed already.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import casadi as ca
+import numpy as np
+
+from framefree.control.law import ControlError
+from framefree.machine import Machine
+from framefree.machine.joint import Joint
+from framefree.motion import forces
+from framefree.motion.constrained.project import ClosureError
+from framefree.motion.embedded import Embedded
+from framefree.motion.embedded.state import EmbeddedState
+from framefree.motion.tree.inputs import input_bias, input_matrix
+from framefree.motion.tree.kinematics import Jacobian
+from framefree.motion.tree.state import TreeModel, TreeState
+
+Matrix = Any
+
+
+class Part(NamedTuple):
+    """A joint, and which of its velocities are meant."""
+
+    joint: Joint
+    chosen: tuple[int, ...]
+
+    @property
+    def v_names(self) -> tuple[str, ...]:
+        """Names of these velocities."""
+        return tuple(self.joint.v_names[k] for k in self.chosen)
+
+    @property
+    def size(self) -> int:
+        """How many."""
+        return len(self.chosen)
+
+
+class Model:
+    """A machine in independent velocities.
+
+    Parameters
+    ----------
+    machine : Machine
+    independent : sequence of str, optional
+        Names of the independent velocities of a machine with loops or couplings; by default they
+        are chosen, joints with actuators first. Of ball, planar and free joints all velocities must
+        be among them, or none.
+
+    Attributes
+    ----------
+    parts : tuple of Part
+        The independent joints, in the machine's order, and which of their velocities are.
+    v_names : tuple of str
+    chosen : list of int
+        Places of the independent velocities among the machine's.
+    """
+
+    def __init__(self, machine: Machine, independent: Sequence[str] | None = None) -> None:
+        self.machine = machine
+        self.closed = bool(machine.loops or machine.couplings)
+        self._open = replace(machine, loops=(), couplings=())
+        self._embedded: Embedded | None = None
+        names: Sequence[str] = machine.v_names
+        if self.closed:
+            if independent is None and not machine.loops:
+                targets = {coupling.target for coupling in machine.couplings}
+                independent = [name for name in machine.v_names if name not in targets]
+            self._embedded = Embedded(machine, independent=independent)
+            names = self._embedded.v_names
+        elif independent is not None and set(independent) != set(names):
+            raise ControlError(
+                f"`{machine.name}` has no loops and no couplings: all its velocities are "
+                f"independent, not only {', '.join(independent) or 'none'}"
+            )
+        self.parts = _parts(machine, names)
+        self.v_names = tuple(name for part in self.parts for name in part.v_names)
+        self.chosen = [machine.v_names.index(name) for name in self.v_names]
+        # The map may have its own order of velocities; ours is the machine's.
+        self._order = [list(names).index(name) for name in self.v_names]
+
+    @property
+    def n(self) -> int:
+        """Number of independent velocities."""
+        return len(self.v_names)
+
+    def at(self, x: Matrix, v: Matrix) -> "ModelState":
+        """Return a state of the joints (x, v), closed."""
+        if self._embedded is None:
+            return ModelState(self, self._tree.at(x, v))
+        own = ca.SX(self.n, 1)
+        own[self._order] = v[self.chosen]
+        return ModelState(self, self._embedded.at(x, own))
+
+    def samples(self, count: int) -> list[np.ndarray]:
+        """Return configurations of the joints at which the machine can be."""
+        rng = np.random.default_rng(0)
+        if self._embedded is None:
+            return list(self.machine.numeric.random(rng, count))
+        closed = self._embedded.constrained
+        start, found = closed.assemble(), []
+        for _ in range(count):
+            near = self.machine.integrate(start, 0.3 * rng.normal(size=self.machine.nv))
+            try:
+                found.append(closed.project(near, weight="unit").x)
+            except ClosureError:
+                continue
+        return found or [start]
+
+    @cached_property
+    def _tree(self) -> TreeModel:
+        return TreeModel(self._open)
+
+    @cached_property
+    def still(self) -> TreeModel:
+        """The tree in a fluid at rest."""
+        fluid = self._open.fluid
+        if fluid is None:
+            return self._tree
+        return TreeModel(replace(self._open, fluid=replace(fluid, current=np.zeros(3))))
+
+
+class ModelState:
+    """A state of a `Model`; everything is computed when first asked for."""
+
+    def __init__(self, model: Model, state: TreeState | EmbeddedState) -> None:
+        self.model = model
+        self._embedded = state if isinstance(state, EmbeddedState) else None
+        self.tree: TreeState = state.tree if isinstance(state, EmbeddedState) else state
+
+    @cached_property
+    def v(self) -> Matrix:
+        """Independent velocities (n)."""
+        return self.tree.v[self.model.chosen]
+
+    @cached_property
+    def E(self) -> Matrix:
+        """Velocities of all joints per independent one (nv x n)."""
+        if self._embedded is None:
+            return ca.DM.eye(self.model.n)
+        return self._embedded.chart.E[:, self.model._order]
+
+    @property
+    def margin(self) -> Matrix:
+        """How well the independent velocities determine the others, at most 1."""
+        return ca.SX(1) if self._embedded is None else self._embedded.chart.margin
+
+    @cached_property
+    def mass(self) -> Matrix:
+        """Mass matrix M (n x n)."""
+        if self._embedded is None:
+            return self.tree.mass
+        order = self.model._order
+        return self._embedded.mass[order, order]
+
+    def inverse(self, a: Matrix) -> Matrix:
+        """Return the force (n) for an acceleration (n), all passive forces included."""
+        if self._embedded is None:
+            return self.tree.inverse(a)
+        own = ca.SX(self.model.n, 1)
+        own[self.model._order] = a
+        return self._embedded.inverse(own)[self.model._order]
+
+    @cached_property
+    def holding(self) -> Matrix:
+        """Force (n) that holds the machine still against gravity, springs and buoyancy."""
+        rest = self.model.still.at(self.tree.x)
+        return self.reduced(rest.inverse(ca.SX(self.tree.v.shape[0], 1)))
+
+    @cached_property
+    def passive_power(self) -> Matrix:
+        """Power (W) that friction, dampers and a moving fluid give to the machine."""
+        return forces.passive_power(self.tree.bodies, self.tree.v)
+
+    def jacobian(self, frame: str) -> Jacobian:
+        """Return the body Jacobian of a frame (6 x n), and its rate."""
+        if self._embedded is None:
+            return self.tree.jacobian(frame)
+        value, rate = self._embedded.jacobian(frame)
+        return Jacobian(value[:, self.model._order], rate[:, self.model._order])
+
+    @cached_property
+    def B(self) -> Matrix:
+        """Force per unit of every input (n x nu)."""
+        return self.reduced(input_matrix(self.tree))
+
+    @cached_property
+    def input_bias(self) -> Matrix:
+        """Force (n) of the actuators without input."""
+        return self.reduced(input_bias(self.tree))
+
+    def reduced(self, joint_forces: Matrix) -> Matrix:
+        """Return the forces on the independent velocities that forces at all joints amount to."""
+        return joint_forces if self._embedded is None else self.E.T @ joint_forces
+
+
+def _parts(machine: Machine, names: Sequence[str]) -> tuple[Part, ...]:
+    found = []
+    for joint in machine.joints:
+        chosen = tuple(k for k, name in enumerate(joint.v_names) if name in names)
+        if chosen and len(chosen) < joint.nv and not joint.kind.vector:
+            listed = ", ".join(joint.v_names[k] for k in chosen)
+            raise ControlError(
+                f"of joint `{joint.name}` only {listed} would be independent; choose `independent` "
+                "so that all its velocities are, or none"
+            )
+        if chosen:
+            found.append(Part(joint, chosen))
+    return tuple(found)
