@@ -134,7 +134,8 @@ def rollout(craft: Craft) -> dict[str, object]:
         noisy=True,
     )
     kernel = compile(loop.step(INTEGRATORS["euler"]), shapes={"time": (), "h": ()})
-    state = {name: np.tile(value, (LOOPS, 1)) for name, value in loop.start(*craft.start()).items()}
+    first = loop.start(*craft.start())
+    state: dict[str, Any] = {name: np.tile(value, (LOOPS, 1)) for name, value in first.items()}
     scale, rng = craft.noise.scale(machine), np.random.default_rng(0)
     noise = np.zeros((LOOPS, PERIODS, len(scale)))
     time = RATIO * DT * np.arange(PERIODS)

@@ -87,7 +87,7 @@ class _Lesson:
             at = self.runs[key].x[-1, :3]
             found[f"{key}_end_m"] = float(np.linalg.norm(at))
             found[f"{key}_matching_error"] = linear.error
-            found[f"{key}_slowest_pole"] = float(linear.poles.real.max())
+            found[f"{key}_slowest_pole"] = float(np.real(linear.poles).max())
         return found
 
     def promises(self) -> tuple[Promise, ...]:

@@ -154,7 +154,7 @@ class TricopterLoad(Scenario):
                 ),
                 "reference_missing_force_n": missing.largest_force,
                 "matching_error": linear.error,
-                "slowest_pole": float(linear.poles.real.max()),
+                "slowest_pole": float(np.real(linear.poles).max()),
             },
             promises=(
                 Promise("rms error of the load (m)", rms(off["load"]), 0.03),

@@ -19,6 +19,8 @@ Matrix = Any
 
 ITERATIONS = 14
 """Each shrinks the gap by a factor of ten or more."""
+CLOSED = 1e-14
+"""Share of the largest multiplier at which the gap counts as closed."""
 
 
 def irredundant(A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -49,16 +51,45 @@ def irredundant(A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return A[kept], b[kept]
 
 
+def center(A: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return the center of the largest ball in A u <= b, or of one of radius 1 where it is larger.
+
+    Rows of A are of unit length.
+
+    Raises
+    ------
+    ControlError
+        If the polytope has no inside.
+    """
+    from scipy.optimize import linprog
+
+    n = A.shape[1]
+    rows = np.column_stack([A, np.ones(len(b))])
+    bounds = [(None, None)] * n + [(None, 1.0)]
+    found = linprog(np.append(np.zeros(n), -1.0), rows, b, bounds=bounds)
+    if found.status != 0 or not found.x[-1] > 1e-9:
+        raise ControlError("the limits of the inputs leave no room for any input to change")
+    return found.x[:n]
+
+
 def nearest_inside(u0: Matrix, H: Matrix, A: np.ndarray, b: np.ndarray) -> Matrix:
     """Return the u of the polytope nearest to u0 (n) in the metric H (n x n)."""
     rows, sides = ca.sparsify(ca.DM(A)), ca.DM(b)
     # In units of H's size multipliers are of the size of slacks.
     H = H / (ca.trace(H) / H.shape[0])
     excess = rows @ u0 - sides
-    u, slack = u0, ca.fmax(ca.fabs(excess), 1.0)
-    pull = ca.SX.ones(len(b), 1)
+    middle = center(A, b)
+    u, slack = ca.SX(ca.DM(middle)), ca.SX(ca.DM(b - A @ middle))
+    size = ca.fmax(ca.norm_inf(H @ (u - u0)), 1e-6)
+    pull = size * ca.SX.ones(len(b), 1)
     for _ in range(ITERATIONS):
-        u, slack, pull = _step(u0, H, rows, sides, u, slack, pull)
+        moved = _step(u0, H, rows, sides, u, slack, pull)
+        # Past convergence steps are made of rounding: stay, also where one is no number.
+        open_gap = ca.dot(slack, pull) > CLOSED * len(b) * (1 + ca.mmax(pull))
+        onwards = ca.logic_and(open_gap, ca.sumsqr(ca.vertcat(*moved)) < 1e300)
+        u, slack, pull = (
+            ca.if_else(onwards, new, old) for new, old in zip(moved, (u, slack, pull), strict=True)
+        )
     outside = ca.mmax(excess) > 0
     return ca.if_else(outside, u, u0)
 

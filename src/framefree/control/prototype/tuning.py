@@ -12,7 +12,6 @@ J_x sin(beta)/(m l') for propellers inclined by beta. Mass, damping, stiffness a
 are free: as many as place the four poles of moving sideways.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,7 +93,7 @@ class Sideways:
         return self.mass * (self.h - self.s) * (self.s - eps)
 
 
-def sideways(mass: float, poles: Sequence[float], gravity: float, eps: float) -> Sideways:
+def sideways(mass: float, poles: Any, gravity: float, eps: float) -> Sideways:
     """Place the four poles of moving sideways.
 
         k = m p0 p1/D,  d = m p1^2/D,  h = eps + g p3/p1,  s = eps + g p1/D,  D = p1 p2 - p0 p3
@@ -134,7 +133,7 @@ def sideways(mass: float, poles: Sequence[float], gravity: float, eps: float) ->
 
 def thrust_borne(
     mass: float,
-    poles: Sequence[float],
+    poles: Any,
     yaw: Mode,
     yaw_inertia: float,
     *,
@@ -233,7 +232,7 @@ class Matching:
     @property
     def stable(self) -> bool:
         """Whether all small errors decay."""
-        return bool((self.poles.real < -1e-9 * np.abs(self.poles).max()).all())
+        return bool((np.real(self.poles) < -1e-9 * np.abs(self.poles).max()).all())
 
 
 def matching(law: PrototypeControl, x_R: Any = None) -> Matching:
