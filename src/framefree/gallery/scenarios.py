@@ -2,6 +2,7 @@
 
 from framefree.gallery.arm_pose import ArmPose
 from framefree.gallery.attitude import Attitude
+from framefree.gallery.auv_arm import AuvArm
 from framefree.gallery.bicopter_circle import BicopterCircle
 from framefree.gallery.chain_free import ChainFree
 from framefree.gallery.chain_pose import ChainPose
@@ -20,8 +21,10 @@ from framefree.gallery.pvtol import Pvtol
 from framefree.gallery.quad_flip import QuadFlip
 from framefree.gallery.quad_loop import QuadLoop
 from framefree.gallery.quad_transitions import QuadTransitions
+from framefree.gallery.rover_arm import RoverArm
 from framefree.gallery.scara import Scara
 from framefree.gallery.scenario import Scenario
+from framefree.gallery.space_arm import SpaceArm
 from framefree.gallery.tricopter import Tricopter
 from framefree.gallery.tricopter_load import TricopterLoad
 from framefree.gallery.two_arms import TwoArms
@@ -51,6 +54,9 @@ _CLASSES: tuple[type[Scenario], ...] = (
     ChainVelocity,
     DualArm,
     DualArmLimits,
+    AuvArm,
+    SpaceArm,
+    RoverArm,
 )
 
 SCENARIOS: dict[str, type[Scenario]] = {found.name: found for found in _CLASSES}

@@ -208,7 +208,7 @@ def _figures(machine: Machine, run: Run, reference: FrameWaypoints) -> tuple[Fig
     return (
         Figure.over_time(
             "Distance of the gripper from where it should be", "distance (m)", run.t,
-            {"gripper": run["position_error"]}, logarithmic=True,
+            {"gripper": run["frame_distance"]}, logarithmic=True,
         ),
         Figure.over_time(
             "Turn of the satellite", "angle (deg)", run.t, {"satellite": np.rad2deg(_turned(run))},

@@ -33,7 +33,7 @@ class EndEffectorPassivity(PassiveLaw):
     Reference signals FRAME.pose, FRAME.twist and FRAME.acceleration, and with `follow_posture` x,
     v, a.
 
-    Signals: `position_error` (m), `angle_error` (rad), `task_pivot`: the least pivot of J_w W^-1
+    Signals: `frame_distance` (m), `frame_angle` (rad), `task_pivot`: the least pivot of J_w W^-1
     J_w^T with unit diagonal, which goes to 0 where the frame cannot move in all directions.
 
     Parameters
@@ -63,7 +63,7 @@ class EndEffectorPassivity(PassiveLaw):
     follow_posture: bool = False
     posture_gain: Any = 0.5
 
-    units: ClassVar = {**PassiveLaw.units, "position_error": "m", "angle_error": "rad"}
+    units: ClassVar = {**PassiveLaw.units, "frame_distance": "m", "frame_angle": "rad"}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -122,8 +122,8 @@ class EndEffectorPassivity(PassiveLaw):
         cosine = (ca.trace(R_d.T @ R) - 1) / 2
         sine = ca.sqrt(ca.sumsqr(turn.gradient)) / self.stiffness[1]
         signals = {
-            "position_error": ca.sqrt(ca.sumsqr(e)),
-            "angle_error": ca.atan2(sine, cosine),
+            "frame_distance": ca.sqrt(ca.sumsqr(e)),
+            "frame_angle": ca.atan2(sine, cosine),
             "task_pivot": least_pivot(A),
         }
         potential = self.stiffness[0] / 2 * ca.sumsqr(e) + turn.potential
