@@ -11,6 +11,7 @@ from framefree.control.references import Hold
 from framefree.gallery.flight_scenario import FlightScenario, Flown, Published
 from framefree.gallery.flights import quadcopter_craft, transitions
 from framefree.gallery.machines.multicopters import quadcopter
+from framefree.gallery.recorded import compare
 from framefree.gallery.scenario import Outcome, Promise
 from framefree.report import Figure
 from framefree.simulate import Run, simulate
@@ -29,18 +30,26 @@ class QuadTransitions(FlightScenario):
 
     name: ClassVar[str] = "quad-transitions"
 
+    recorded: str = ""
+    """Path of a recorded flight to be put beside the model; see `framefree.gallery.recorded`."""
+
     def run(self, progress: bool | None = None) -> Outcome:
         """Fly the moves; push a hovering craft under matched and unmatched gains."""
         published = Published((0.017, 1.3, 0.3), (0.0167, 1.297, 0.3))
         flown = Flown(quadcopter_craft(transitions, 13.5), published, self, progress)
         lesson = _Lesson(progress)
+        beside = compare(self.recorded) if self.recorded else None
         caption = "Moves of 1 to 2 m, turns of the heading, and climbs."
         return self.outcome(
             flown,
             runs=lesson.runs,
-            metrics=lesson.metrics(),
+            metrics={**lesson.metrics(), **(beside.metrics() if beside else {})},
             promises=lesson.promises(),
-            figures=(flown.path(0, 2, "The moves, from the side"), lesson.figure()),
+            figures=(
+                flown.path(0, 2, "The moves, from the side"),
+                lesson.figure(),
+                *(beside.figures() if beside else ()),
+            ),
             animations=(flown.animation("Transitions", caption),),
             notes=(
                 "Why the centers must be apart: with all of them in the middle the prototype's "
