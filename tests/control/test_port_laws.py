@@ -20,6 +20,7 @@ from framefree.control.port import (
     VelocityControl,
     looped,
 )
+from framefree.gallery.machines.arms import iiwa
 from framefree.gallery.machines.chains import chain
 from framefree.geometry import se3
 from framefree.machine import Wrench, motors
@@ -127,7 +128,7 @@ class Closed:
         return V.item(), stated.item(), true.item(), *rest
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("kind", LAWS)
 def test_V_falls_as_stated(kind, seed):
     machine, rng = floating(seed)
@@ -207,7 +208,7 @@ def _slope(law, poses):
     return found
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("kind", LAWS)
 def test_reference_velocity_is_that_of_the_document(kind, seed):
     machine, rng = floating(seed + 10, bodies=4)
@@ -264,8 +265,6 @@ def test_what_is_not_realised_is_reported(port):
 
 def test_motors_of_a_robot_with_rotors():
     rng = np.random.default_rng(5)
-    from framefree.gallery.machines.arms import iiwa
-
     arm = iiwa()
     joints = [replace(j, armature=0.1, damping=0.2, friction=0.1) for j in arm.joints]
     machine = replace(arm, joints=joints, actuators=motors(joints))
@@ -277,7 +276,7 @@ def test_motors_of_a_robot_with_rotors():
 def test_loops_over_bodies_give_the_same():
     shapes = {"end.pose": (4, 4), "end.twist": (6, 1), "end.acceleration": (6, 1)}
     lengths, masses = np.linspace(0.2, 0.5, 6), np.linspace(1, 2, 6)
-    for options in ({}, {"lengths": lengths, "masses": masses, "spring": "euler"}, {"held": True}):
+    for options in ({"held": True}, {"lengths": lengths, "masses": masses, "spring": "euler"}):
         machine = chain(6, **options)
         law = EndEffectorControl(
             machine, avoidance=Avoidance([Sphere((0.5, 0.1, 0.2), 0.1)], reach=0.5)

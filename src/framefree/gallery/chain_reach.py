@@ -9,6 +9,7 @@ import numpy as np
 
 from framefree.control.port import Avoidance, EndEffectorControl, Sphere
 from framefree.control.references import FramePath
+from framefree.control.references.staged import InFrame
 from framefree.gallery.chain_measures import (
     body_poses,
     frame_errors,
@@ -19,7 +20,7 @@ from framefree.gallery.chain_measures import (
 from framefree.gallery.machines.chains import chain
 from framefree.gallery.scenario import Outcome, Promise, Scenario
 from framefree.geometry import se3, so3
-from framefree.machine import Machine
+from framefree.machine import Frame, Machine
 from framefree.report import Animation, Figure, Line
 from framefree.simulate import Pulse, Run, simulate
 from framefree.simulate.measures import rate, rate_error, rms, settling_time
@@ -40,13 +41,13 @@ class ReachSetting:
     """
 
     bodies: int
-    frames: tuple = ()
-    gravity: Any = (0.0, 0.0, -9.81)
+    tunable: tuple[str, ...] = ()
 
     @cached_property
     def machine(self) -> Machine:
-        """The chain, with a wrench on every body."""
-        return chain(self.bodies, radius=RADIUS, frames=self.frames, gravity=self.gravity)
+        """The chain, with a wrench on every body; frame `stage` is what the scene stands on."""
+        made = chain(self.bodies, radius=RADIUS, frames=[Frame("stage", "world")])
+        return made.tunable(*self.tunable) if self.tunable else made
 
     @cached_property
     def start(self) -> np.ndarray:
@@ -57,11 +58,10 @@ class ReachSetting:
 
     @cached_property
     def _first(self) -> np.ndarray:
-        poses = body_poses(self.machine.numeric, self.start[None])[0]
-        return poses
+        return body_poses(self.machine.numeric, self.start[None])[0]
 
     @cached_property
-    def reference(self) -> FramePath:
+    def reference(self) -> InFrame:
         """What the end follows: it begins 6 cm and 6 degrees away from it."""
         first = self._first[-1] @ np.asarray(self.machine.frame("end").pose)
         r, R = ca.DM(first[:3, 3]), ca.DM(first[:3, :3])
@@ -77,14 +77,13 @@ class ReachSetting:
             turn = ramp * ca.sin(a) * ca.DM([0.3, 0.4, 0.5]) + ca.DM([0, 0, 0.1])
             return se3.pose(so3.exp(turn) @ R, r + swing)
 
-        return FramePath("end", path, times=(SETTLED,))
+        return InFrame(FramePath("end", path, times=(SETTLED,)), self.machine, "stage")
 
     @cached_property
     def obstacle(self) -> Sphere:
         """A ball beside the middle of the chain."""
         middle = self._first[self.bodies // 2 - 1][:3, 3]
-        frame = self.frames[0].name if self.frames else "world"
-        return Sphere(middle + np.array([0.05, 0.26, 0.05]), 0.15, frame=frame)
+        return Sphere(middle + np.array([0.05, 0.26, 0.05]), 0.15, frame="stage")
 
     @property
     def pulses(self) -> tuple[Pulse, ...]:
