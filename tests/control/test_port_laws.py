@@ -329,3 +329,16 @@ def test_the_port_explains_a_motion():
     assert np.allclose(port.residual(x, v, a, u), push, atol=1e-9)
     assert port.known[:2] == ("weight", "gyroscopic wrenches")
     assert "spring `spring2`" in port.known
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_limits_are_reported_and_counted(held):
+    machine = chain(3, held=held, port="motors" if held else "full")
+    limited = [replace(one, lower=-1.0, upper=1.0) for one in machine.actuators]
+    law = law_of("end", replace(machine, actuators=limited))
+    assert law.port.limited
+    assert not law.port.exact
+    _, stated, true, _, u, missing = Closed(law)(np.random.default_rng(3))
+    assert np.abs(u).max() < 1.0 + 1e-6
+    assert np.abs(missing).max() > 1.0
+    assert true == pytest.approx(stated, rel=1e-8)

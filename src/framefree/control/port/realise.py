@@ -18,13 +18,15 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from framefree.control.allocation import Allocation
 from framefree.control.law import ControlError
+from framefree.control.model import Model
 from framefree.geometry import se3
 from framefree.machine import Machine, Wrench
 from framefree.machine.part import set_field
 from framefree.machine.values import constant_pose
 from framefree.motion.maximal import Maximal
-from framefree.motion.spatial import Matrix, Step, solve_symmetric
+from framefree.motion.spatial import Matrix, Step
 from framefree.motion.spatial import Wrench as SpatialWrench
 from framefree.motion.tree.inputs import input_bias, input_matrix
 from framefree.motion.tree.state import TreeModel
@@ -121,8 +123,8 @@ class Port:
 
     @property
     def full(self) -> bool:
-        """Whether there is an actuator for every direction of every body."""
-        return self._on_bodies is not None  # type: ignore[attr-defined]
+        """Whether there is an actuator, without limits, for every direction of every body."""
+        return self._on_bodies is not None and not self.limited  # type: ignore[attr-defined]
 
     @cached_property
     def rank(self) -> int:
@@ -134,7 +136,7 @@ class Port:
     @property
     def exact(self) -> bool:
         """Whether every port command is realised."""
-        return self.rank == self.machine.nv
+        return self.rank == self.machine.nv and not self.limited
 
     @cached_property
     def _samples(self) -> list[np.ndarray]:
@@ -163,34 +165,18 @@ class Port:
         """Return inputs (nu) for joint forces (nv), and the joint forces that are not realised."""
         if not self.machine.nu:
             return ca.SX(0, 1), force
-        state = TreeModel(self.machine).at(x, v)
-        B, wanted = ca.SX(input_matrix(state)), force - input_bias(state)
-        u = self._nearest(state, B, wanted)
-        return u, ca.SX(force.shape[0], 1) if self.exact else wanted - B @ u
+        found = self._allocation(self._allocation.model.at(x, v), force)
+        return found.u, found.unrealised
 
-    def _nearest(self, state: Any, B: Matrix, wanted: Matrix) -> Matrix:
-        nv, nu = B.shape
-        if B.is_constant():
-            numbers = ca.DM(B).full()
-            if self.exact:
-                return ca.sparsify(ca.DM(np.linalg.pinv(numbers)), 1e-14) @ wanted
-            U, s, Vt = np.linalg.svd(numbers)
-            L, Z = U[:, : self.rank] * s[: self.rank], Vt[: self.rank]
-            return ca.DM(Z.T) @ _gauss(state.mass, ca.DM(L), wanted)
-        if self.exact:
-            return ca.solve(B, wanted) if nv == nu else B.T @ solve_symmetric(B @ B.T, wanted)
-        if self.rank < nu:
-            raise ControlError(
-                f"the {nu} inputs of `{self.machine.name}` reach only {self.rank} directions, "
-                "which change with the state; leave out the inputs that others replace"
-            )
-        return _gauss(state.mass, B, wanted)
+    @cached_property
+    def _allocation(self) -> Allocation:
+        return Allocation(Model(self.machine), limits=self.limited)
 
-
-def _gauss(M: Matrix, B: Matrix, wanted: Matrix) -> Matrix:
-    """Return u with B^T M^-1 (wanted - B u) = 0."""
-    spread = solve_symmetric(M, B)
-    return solve_symmetric(B.T @ spread, spread.T @ wanted)
+    @cached_property
+    def limited(self) -> bool:
+        """Whether inputs have limits: then not every command is realised."""
+        bounds = np.concatenate(self.machine.input_limits)
+        return bool(np.isfinite(bounds).any() or len(self.machine.input_polytope[1]))
 
 
 def _rank(B: np.ndarray) -> int:
