@@ -135,7 +135,8 @@ def compare(path: Any, start: float | None = None, stop: float | None = None) ->
 def _filtered(values: np.ndarray, derivative: int = 0) -> np.ndarray:
     from scipy.signal import savgol_filter
 
-    return savgol_filter(values, WINDOW, ORDER, deriv=derivative, delta=PERIOD, axis=0)
+    smooth = savgol_filter(values, WINDOW, ORDER, deriv=derivative, delta=PERIOD, axis=0)
+    return np.asarray(smooth, float)
 
 
 def _added_up(rate: np.ndarray, turning: np.ndarray) -> np.ndarray:

@@ -9,6 +9,7 @@ zero and the template is the closed loop; elsewhere the inputs do what they can:
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import casadi as ca
@@ -21,19 +22,43 @@ Matrix = Any
 
 SINGULAR = 1e-9
 """Share of the largest singular value below which one counts as zero."""
+REDUNDANT = 1e-12
+"""Share of the trace that is added to the matrix of the constraint forces."""
 
 
 @dataclass(frozen=True)
 class Kinetics:
-    """The machine at a state: M a + b = B u."""
+    """The machine at a state: M a + b = B u, and A a = c where loops are closed.
+
+    With S = A M^-1 A^T the accelerations are a = N u - m,
+
+        N = (1 - M^-1 A^T S^-1 A) M^-1 B,    m = M^-1 b - M^-1 A^T S^-1 (A M^-1 b + c)
+    """
 
     M: Matrix
     b: Matrix
     B: Matrix
+    A: Matrix | None = None
+    c: Matrix | None = None
+
+    @cached_property
+    def solved(self) -> tuple[Matrix, Matrix]:
+        """N (nv x nu) and m (nv)."""
+        if self.A is None:
+            return solve_symmetric(self.M, self.B), solve_symmetric(self.M, self.b)
+        free = solve_symmetric(self.M, ca.horzcat(self.B, self.b, self.A.T))
+        nu = self.B.shape[1]
+        N, m, across = free[:, :nu], free[:, nu], free[:, nu + 1 :]
+        S = self.A @ across
+        # Rows of loops may say the same twice; a trifle on the diagonal shares the force evenly.
+        S = S + REDUNDANT * ca.trace(S) * ca.SX.eye(S.shape[0])
+        held = solve_symmetric(S, ca.horzcat(self.A @ N, self.A @ m + self.c))
+        return N - across @ held[:, :nu], m - across @ held[:, nu]
 
     def accelerations(self, u: Matrix) -> Matrix:
-        """Return M^-1 (B u - b)."""
-        return solve_symmetric(self.M, self.B @ u - self.b)
+        """Return N u - m."""
+        N, m = self.solved
+        return N @ u - m
 
 
 @dataclass(frozen=True)
@@ -45,17 +70,20 @@ class Actuation:
     nv, nu, rank : int
     constant : (nv, nu) or None
         B where it does not depend on the state.
+    closed : bool
+        Whether loops are, so that B does not tell alone.
     """
 
     nv: int
     nu: int
     rank: int
     constant: np.ndarray | None
+    closed: bool = False
 
     @property
     def full(self) -> bool:
-        """Whether every acceleration can be had."""
-        return self.rank == self.nv
+        """Whether every acceleration can be had, one by one."""
+        return self.rank == self.nv and not self.closed
 
     @property
     def factors(self) -> tuple[np.ndarray, np.ndarray]:
@@ -63,6 +91,24 @@ class Actuation:
         assert self.constant is not None
         U, s, Vt = np.linalg.svd(self.constant)
         return U[:, : self.rank] * s[: self.rank], Vt[: self.rank]
+
+
+def closed_actuation(N: np.ndarray, machine_name: str) -> Actuation:
+    """Return what accelerations by input N (nv, nu) say of a machine with loops.
+
+    Raises
+    ------
+    ControlError
+        If inputs work against each other through the loops: their share would be undecided.
+    """
+    nv, nu = N.shape
+    rank = int(np.linalg.matrix_rank(N, tol=SINGULAR * np.linalg.norm(N, 2)))
+    if rank < nu:
+        raise ControlError(
+            f"the {nu} inputs of `{machine_name}` move it in only {rank} independent ways; leave "
+            "out those that only strain its loops"
+        )
+    return Actuation(nv, nu, rank, None, closed=True)
 
 
 def actuation(B: np.ndarray, symbolic: Matrix, machine_name: str) -> Actuation:
@@ -93,20 +139,19 @@ def nearest(how: Actuation, plant: Kinetics, Mbar: Matrix, bbar: Matrix) -> Matr
         return _inverted(how, plant.B, wanted)
     if how.rank < how.nu:
         L, Z = how.factors
-        inner = _optimum(Kinetics(plant.M, plant.b, ca.DM(L)), Mbar, bbar)
+        inner = _optimum(Kinetics(plant.M, plant.b, ca.DM(L), plant.A, plant.c), Mbar, bbar)
         return ca.DM(Z.T) @ inner
     return _optimum(plant, Mbar, bbar)
 
 
 def metric(plant: Kinetics, Mbar: Matrix) -> Matrix:
     """Return H (nu x nu): the cost of inputs du off the optimum is 1/2 du . H du."""
-    N = solve_symmetric(plant.M, plant.B)
+    N, _ = plant.solved
     return N.T @ Mbar @ N
 
 
 def _optimum(plant: Kinetics, Mbar: Matrix, bbar: Matrix) -> Matrix:
-    N = solve_symmetric(plant.M, plant.B)
-    falling = solve_symmetric(plant.M, plant.b)
+    N, falling = plant.solved
     return solve_symmetric(N.T @ Mbar @ N, N.T @ (Mbar @ falling - bbar))
 
 

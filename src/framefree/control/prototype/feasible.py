@@ -15,6 +15,7 @@ import numpy as np
 
 from framefree.control.references.base import Reference
 from framefree.machine import Machine
+from framefree.motion.constrained import Constrained
 from framefree.motion.tree import inputs
 from framefree.motion.tree.state import TreeModel
 
@@ -59,14 +60,23 @@ def feasibility(machine: Machine, reference: Reference, times: Any) -> Feasibili
     x, v, a = (ca.SX(at[name]) for name in "xva")
     state = TreeModel(machine).at(x, v)
     wanted = state.inverse(a) - inputs.input_bias(state)
-    values = (wanted, inputs.input_matrix(state), state.mass)
+    values = (wanted, _columns(machine, state, x, v), state.mass)
     function = ca.Function("needed", [symbol], [ca.densify(ca.SX(value)) for value in values])
     u, force = np.zeros((len(t), machine.nu)), np.zeros((len(t), machine.nv))
     for i, moment in enumerate(t):
         need, B, M = (np.array(value) for value in function(moment))
         root = np.linalg.inv(np.linalg.cholesky(M))
-        u[i] = np.linalg.lstsq(root @ B, (root @ need).ravel(), rcond=None)[0]
-        force[i] = need.ravel() - B @ u[i]
+        found = np.linalg.lstsq(root @ B, (root @ need).ravel(), rcond=None)[0]
+        u[i], force[i] = found[: machine.nu], need.ravel() - B @ found
     A, b = machine.input_polytope
     margin = (b - u @ A.T).min(axis=1) if len(b) else np.full(len(t), np.inf)
     return Feasibility(t, u, force, margin)
+
+
+def _columns(machine: Machine, state: Any, x: Any, v: Any) -> Any:
+    """Return B, and beside it A^T of loops and couplings, whose forces come by themselves."""
+    B = inputs.input_matrix(state)
+    if not (machine.loops or machine.couplings):
+        return B
+    rows = Constrained(machine).quantity("constraint").trace(x=x, v=v)
+    return ca.horzcat(B, ca.SX(rows["A"].value).T)

@@ -16,6 +16,7 @@ from framefree.control.prototype.allocate import (
     Actuation,
     Kinetics,
     actuation,
+    closed_actuation,
     metric,
     nearest,
 )
@@ -25,6 +26,7 @@ from framefree.control.prototype.polytope import irredundant, nearest_inside
 from framefree.control.prototype.template import Motion, Sided, Template
 from framefree.geometry import se3
 from framefree.machine import Machine
+from framefree.motion.constrained import Constrained
 from framefree.motion.spatial import solve_symmetric
 from framefree.motion.tree import inputs
 from framefree.motion.tree.state import TreeModel
@@ -48,7 +50,8 @@ class PrototypeControl(Law):
     Parameters
     ----------
     machine : Machine
-        A tree, with actuators.
+        With actuators. Where it has loops or couplings, accelerations are those that they allow,
+        and the reference must keep them too.
     inertia, damping, stiffness : mapping of frame, or (frame a, frame b), to Moments
         Given in the axes of frame b; a frame alone is seen from the world. kg, N s/m, N/m.
     approach : "particle", "body" or "energy"
@@ -91,10 +94,10 @@ class PrototypeControl(Law):
                 f"`approach` must be one of {', '.join(APPROACHES)}, got {self.approach!r}"
             )
         machine = self.machine
-        if machine.loops or machine.couplings:
+        if self._closed and self.approach == "energy":
             raise ControlError(
-                f"`{machine.name}` has loops or couplings; a prototype needs a tree: open the "
-                "loops, or use its embedded form"
+                f"no transport map is known for `{machine.name}`, which has loops or couplings: "
+                'choose the approach "body" or "particle"'
             )
         if not machine.nu:
             raise ControlError(f"`{machine.name}` has no actuators")
@@ -132,8 +135,19 @@ class PrototypeControl(Law):
     def actuation(self) -> Actuation:
         """How far the inputs reach."""
         x = ca.SX.sym("x", self.machine.nx)
+        if self._closed:
+            N = self.kinetics(x, ca.SX(self.machine.nv, 1)).solved[0]
+            return closed_actuation(self._sampled(x, N)[0], self.machine.name)
         B = inputs.input_matrix(self._model.at(x))
         return actuation(self._sampled(x, B), B, self.machine.name)
+
+    @property
+    def _closed(self) -> bool:
+        return bool(self.machine.loops or self.machine.couplings)
+
+    @cached_property
+    def _constrained(self) -> Constrained:
+        return Constrained(self.machine)
 
     def _sampled(self, x: Matrix, *values: Matrix) -> Any:
         """Return numbers of functions of x alone at a few configurations."""
@@ -142,7 +156,11 @@ class PrototypeControl(Law):
         function = ca.Function("sampled", [x, *known], [ca.densify(ca.SX(v)) for v in values])
         given = [machine.parameters.defaults] if known else []
         rng = np.random.default_rng(4)
-        rows = [function.call([machine.random(rng), *given]) for _ in range(_SAMPLES)]
+        if self._closed:
+            places = [self._constrained.assemble(parameters=given[0] if given else None)]
+        else:
+            places = [machine.random(rng) for _ in range(_SAMPLES)]
+        rows = [function.call([place, *given]) for place in places]
         found = [np.array([np.array(row[i]) for row in rows]) for i in range(len(values))]
         return found[0] if len(found) == 1 else found
 
@@ -225,10 +243,15 @@ class PrototypeControl(Law):
         return template.energy(sides, motion, *carried)
 
     def kinetics(self, x: Matrix, v: Matrix) -> Kinetics:
-        """Return M, b and B of the machine at a state."""
+        """Return M, b and B of the machine at a state, and the rows of its loops."""
         state = self._model.at(x, v)
-        bias = state.inverse(ca.SX(self.machine.nv, 1))
-        return Kinetics(state.mass, bias - inputs.input_bias(state), inputs.input_matrix(state))
+        bias = state.inverse(ca.SX(self.machine.nv, 1)) - inputs.input_bias(state)
+        B = inputs.input_matrix(state)
+        if not self._closed:
+            return Kinetics(state.mass, bias, B)
+        rows = self._constrained.quantity("constraint").trace(x=x, v=v)
+        A, c = (ca.SX(rows[name].value) for name in ("A", "b"))
+        return Kinetics(state.mass, bias, B, A, c)
 
     def control(
         self, t: Matrix, x: Matrix, v: Matrix, reference: Mapping[str, Matrix], memory: Matrix

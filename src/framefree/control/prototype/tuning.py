@@ -238,6 +238,10 @@ class Matching:
 def matching(law: PrototypeControl, x_R: Any = None) -> Matching:
     """Return the linearised matching conditions of a law about rest at x_R, by default neutral."""
     machine, nv = law.machine, law.machine.nv
+    if machine.loops or machine.couplings:
+        raise ControlError(
+            f"matching conditions are those of free velocities; `{machine.name}` has loops"
+        )
     x_R = machine.neutral() if x_R is None else np.asarray(x_R, float)
     eps, v = ca.SX.sym("eps", nv), ca.SX.sym("v", nv)
     rest = ca.SX(nv, 1)
