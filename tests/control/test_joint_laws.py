@@ -10,7 +10,7 @@ from random_machines import random_state as random_motion
 from framefree.control import Allocation, ComputedTorque, ControlError, Model, PDGravity
 from framefree.control.references import Hold, MinimumJerk
 from framefree.gallery.machines.arms import ball_chain, iiwa
-from framefree.machine import Body, Joint, Machine, Revolute, Spherical
+from framefree.machine import Frame, Loop
 from framefree.machine.actuators import JointForce
 from framefree.motion import equations
 from framefree.simulate import simulate
@@ -59,7 +59,8 @@ def _definite(rng, n):
 @pytest.mark.parametrize("law_class", LAWS)
 def test_near_and_at_half_turns(law_class):
     machine = floating()
-    law = law_class(machine, {"float": 8.0, "ball": 3.0}, {"float": 2.0, "ball": 1.0})
+    stiffness = {"float": [8.0, 6.0, 4.0, 2.0, 3.0, 4.0], "ball": [1.0, 2.0, 3.0]}
+    law = law_class(machine, stiffness, {"float": 2.0, "ball": 1.0})
     function = closed_loop(law, Hold(machine, machine.neutral()))
     rng = np.random.default_rng(1)
     near, at = [], []
@@ -215,6 +216,23 @@ def test_crane_in_either_order_of_velocities():
     assert forward.v_names == backward.v_names
 
 
+@pytest.mark.parametrize("law_class", LAWS)
+def test_within_limits_the_rate_tells_what_is_missing(law_class):
+    machine = driven(ball_chain(1))
+    machine = machine.detach(*(a.name for a in machine.actuators)).attach(
+        *(JointForce(f"m{k}", "joint0", np.eye(3)[k], lower=-0.01, upper=0.02) for k in range(3))
+    )
+    law = law_class(machine, 4.0, 0.5, limits=True)
+    rng = np.random.default_rng(8)
+    states = [random_state(rng, machine) for _ in range(6)]
+    function = closed_loop(law, Hold(machine, machine.neutral()))
+    assert rate_gap(function, states)[0] < 1e-8
+    inputs = np.array([function(0.0, *state)[3].full()[:, 0] for state in states])
+    assert inputs.min() > -0.01 - 1e-9
+    assert inputs.max() < 0.02 + 1e-9
+    assert (inputs > 0.02 - 1e-9).any()
+
+
 def test_holds_against_gravity():
     machine = driven(iiwa())
     law = PDGravity(machine, 10.0, 1.0)
@@ -259,9 +277,14 @@ def test_independent_velocities_are_checked():
         PDGravity(driven(iiwa()), 1.0, 1.0, independent=["joint1"])
 
 
-def test_half_of_a_ball_joint_cannot_be_independent():
-    bodies = (Body("a", random_machine(np.random.default_rng(0), 1).bodies[0].inertia),)
-    machine = Machine(bodies, (Joint("ball", Spherical(), "world", "a"),), name="ball")
-    model = Model(machine)
-    assert model.v_names == machine.v_names
-    assert Revolute("z").nv == 1
+def test_part_of_a_ball_joint_cannot_be_independent():
+    """A ball held by a slider-like loop leaves two of its velocities."""
+    machine = ball_chain(1)
+    frames = (Frame("tip", "link0", (0, 0, -0.1)), Frame("peg", "world", (0, 0, -0.2)))
+    machine = machine.attach(*frames, Loop("string", "distance", "tip", "peg", length=0.15))
+    start = equations(machine, "constrained").assemble(
+        np.array([np.cos(0.4), np.sin(0.4), 0.0, 0.0])
+    )
+    assert len(start) == 4
+    with pytest.raises(ControlError, match=r"of joint `joint0` only .* would be independent"):
+        Model(machine, ["joint0.wy", "joint0.wz"])

@@ -148,9 +148,10 @@ def test_many_programs(kind):
             program, exact = problem(kind, rng, n, m)
             errors.append(relative(program[0], solved(*program)[0], exact))
     errors = np.array(errors)
-    # Bounds that are closer to each other than 1e-5 of what they hold back may cost digits.
-    assert (errors < 1e-8).mean() >= 0.995
-    assert errors.max() < 1e-2
+    # Where more bounds are active than there are directions, some only just, or bounds are closer
+    # to each other than 1e-5 of what they hold back, a few programs keep fewer digits.
+    assert (errors < 1e-8).mean() >= 0.99
+    assert errors.max() < 1e-3
 
 
 def test_against_proxsuite():

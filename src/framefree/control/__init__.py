@@ -1,7 +1,7 @@
 """Control: laws, one file each or one folder each, and the references they follow.
 
-The laws of port, prototype, robust and task control are also here by name; what else their folders
-have comes by ``from framefree.control.port import Sphere``.
+The laws of the folders port, passive, prototype, robust and tasks are also here by name; what else
+they have comes by ``from framefree.control.port import Sphere``.
 """
 
 from framefree.control.allocation import Allocated, Allocation
@@ -10,6 +10,7 @@ from framefree.control.impedance import Impedance
 from framefree.control.law import AnyLaw, Command, ControlError, Law, NumericLaw, OpenLoop
 from framefree.control.limits import InputLimits
 from framefree.control.model import Model, ModelState
+from framefree.control.passive import EndEffectorPassivity, PassivityControl, StationKeeping
 from framefree.control.pd_gravity import PDGravity
 from framefree.control.port import EndEffectorControl, PoseControl, VelocityControl
 from framefree.control.prototype import PrototypeControl
@@ -25,6 +26,7 @@ __all__ = [
     "ComputedTorque",
     "ControlError",
     "EndEffectorControl",
+    "EndEffectorPassivity",
     "Impedance",
     "InputLimits",
     "Law",
@@ -34,9 +36,11 @@ __all__ = [
     "NumericLaw",
     "OpenLoop",
     "PDGravity",
+    "PassivityControl",
     "PoseControl",
     "PrototypeControl",
     "RobustControl",
+    "StationKeeping",
     "TaskControl",
     "VelocityControl",
     "qp_kernel",

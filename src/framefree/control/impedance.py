@@ -201,7 +201,9 @@ class Impedance(Law):
     def _natural(self, state: ModelState, error: FrameError, task: TaskSpace) -> Any:
         F, v = self._force(error), state.v
         force = state.holding + error.J.T @ F
-        rate = ca.dot(error.J @ v, F) + ca.dot(ca.DM(self.stiffness) @ error.e, error.L @ error.y)
+        # With y = y_d - J v; for a reference at rest this is -y . D y.
+        pull = error.L.T @ (ca.DM(self.stiffness) @ error.e)
+        rate = ca.dot(error.J @ v, ca.DM(self.damping) @ error.y) + ca.dot(pull, error.y_d)
         if self._has_null_force:
             tau = self._null_force(state, task)
             force += task.unfelt(tau)

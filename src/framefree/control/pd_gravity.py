@@ -89,16 +89,14 @@ class PDGravity(Law):
         deviation = Deviation(self.machine, self.model.parts)
         motion = deviation.motion(reference["x"], moving, nothing, x, v)
         # v_e, the velocity relative to the reference, is v where that is at rest.
-        v_e = state.v if _is_zero(moving) else deviation.velocity(motion)
+        still = _is_zero(moving)
+        v_e = state.v if still else deviation.velocity(motion)
         pull = K @ motion.e
-        spring = motion.E.T @ pull
-        given = self.allocation(state, state.holding - spring - D @ v_e)
+        given = self.allocation(state, state.holding - motion.E.T @ pull - D @ v_e)
         V = state.tree.kinetic + ca.dot(motion.e, pull) / 2
-        V_rate = (
-            ca.dot(pull, motion.rate)
-            - ca.dot(state.v, spring + D @ v_e + given.unrealised)
-            + state.passive_power
-        )
+        V_rate = state.passive_power - ca.dot(state.v, D @ v_e + given.unrealised)
+        if not still:
+            V_rate += ca.dot(pull, motion.rate - motion.E @ state.v)
         signals = {"e": motion.e, "V": V, "V_rate": V_rate, **given.signals}
         return Command(given.u, signals)
 

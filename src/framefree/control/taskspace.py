@@ -21,8 +21,9 @@ class FrameError(NamedTuple):
     ----------
     e : (6)
         `se3.pose_error`: (r_d - r, log(R^T R_d)).
-    y : (6)
-        (v_d - v, R_d^T (w_d - w)), velocities in world axes: de/dt = L y and y = y_d - J v.
+    y, y_d : (6)
+        (v_d - v, R_d^T (w_d - w)), velocities in world axes, and what the reference has in it:
+        de/dt = L y and y = y_d - J v.
     L : (6 x 6)
     J : (6 x n)
     drift : (6)
@@ -31,6 +32,7 @@ class FrameError(NamedTuple):
 
     e: Matrix
     y: Matrix
+    y_d: Matrix
     L: Matrix
     J: Matrix
     drift: Matrix
@@ -50,13 +52,14 @@ def frame_error(state: ModelState, frame: str, reference: Mapping[str, Matrix]) 
     xi = J @ state.v
     e = se3.pose_error(G, G_d)
     L = ca.diagcat(ca.DM.eye(3), so3.right_jacobian_inverse(e[3:]))
-    y = ca.vertcat(R_d @ xi_d[:3] - R @ xi[:3], xi_d[3:] - Q @ xi[3:])
+    y_d = ca.vertcat(R_d @ xi_d[:3], xi_d[3:])
+    y = y_d - ca.vertcat(R @ xi[:3], Q @ xi[3:])
     dxi = rate @ state.v
     drift = ca.vertcat(
         R_d @ (dxi_d[:3] + ca.cross(xi_d[3:], xi_d[:3])) - R @ (dxi[:3] + ca.cross(xi[3:], xi[:3])),
         dxi_d[3:] - Q @ dxi[3:] + ca.cross(xi_d[3:], Q @ xi[3:]),
     )
-    return FrameError(e, y, L, ca.vertcat(R @ J[:3, :], Q @ J[3:, :]), drift)
+    return FrameError(e, y, y_d, L, ca.vertcat(R @ J[:3, :], Q @ J[3:, :]), drift)
 
 
 class TaskSpace:

@@ -28,6 +28,8 @@ REGULAR = 1e-10
 """Smallest mu, relative to its first size, that the proximal terms follow."""
 DUAL, PRIMAL = 0.1, 1e-3
 """Proximal terms r and p per relative mu."""
+SHORT = 0.6
+"""Length of a predictor below which its curvature counts less: without, a few programs cycle."""
 SHARE = 0.995
 """Share of the way to the boundary that a step takes."""
 PIVOT = 1e-14
@@ -163,11 +165,13 @@ def interior_step(shape: Shape) -> ca.Function:
     program, now, size = Program.symbols(shape), _interior_symbols(shape), ca.SX.sym("size")
     newton = _Newton(shape, program, now, size)
     affine = newton.direction(-now.s_l * now.y_l, -now.s_u * now.y_u)
-    ahead = newton.gap_after(affine, newton.length(affine, 1.0))
+    reach = newton.length(affine, 1.0)
+    ahead = newton.gap_after(affine, reach)
     central = ca.fmax((ahead / newton.gap) ** 3 * newton.gap, CENTRAL * size**2)
+    trust = ca.fmin(1, (reach / SHORT) ** 2)
     step = newton.direction(
-        central - now.s_l * now.y_l - affine.s_l * affine.y_l,
-        central - now.s_u * now.y_u - affine.s_u * affine.y_u,
+        central - now.s_l * now.y_l - trust * affine.s_l * affine.y_l,
+        central - now.s_u * now.y_u - trust * affine.s_u * affine.y_u,
     )
     a = newton.length(step, SHARE)
     moved = [value + a * d for value, d in zip(now, step, strict=True)]
