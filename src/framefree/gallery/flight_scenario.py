@@ -136,7 +136,7 @@ class FlightScenario(Scenario):
 
     `approach` is that of the law; `lead` (s) replaces the known lag over which state and reference
     are predicted; `bias` is the share of the identified bias wrench that pushes the craft unknown
-    to the law.
+    to the law (the vehicles had observers for it; all of it at once makes the flips fail).
     """
 
     approach: str = "particle"
