@@ -1,5 +1,7 @@
 """The passivity laws: V falls as stated, on every base, whatever C, drag and current are."""
 
+from dataclasses import replace
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from framefree.control.passive import (
     Rolling,
     StationKeeping,
 )
+from framefree.control.passive.terms import coriolis_times, drag_times
 from framefree.geometry import Moments, quaternion, se3
 from framefree.machine import (
     Body,
@@ -142,6 +145,47 @@ def test_V_falls_as_stated_at_pitch_90_degrees():
     assert worst(gap, machine, lambda: joint_reference(machine, rng), rng, state=upright) < 1e-9
 
 
+def test_V_falls_as_stated_where_attitude_is_stiffer_about_one_axis():
+    rng = np.random.default_rng(11)
+    machine = vehicle(rng, joints=1, ball=True)
+    stiffness = np.array([3.0, 3.0, 3.0, 1.0, 2.0, 4.0, 3.0, 1.0, 2.0])
+    gap = rate_gap(PassivityControl(machine, K=2.0, stiffness=stiffness), machine)
+    assert worst(gap, machine, lambda: joint_reference(machine, rng), rng, 10) < 1e-9
+
+
+@pytest.mark.parametrize("form", ["skew", "kirchhoff", "adjoint"])
+def test_coriolis_and_drag_terms_are_those_of_the_equations(form):
+    """C v + D v is all of the bias but weight and buoyancy; both are linear in their second v."""
+    rng = np.random.default_rng(12)
+    flowing = vehicle(rng, joints=2)
+    still = replace(flowing, fluid=replace(flowing.fluid, current=(0, 0, 0)))
+    x, v, y = (ca.SX.sym(n, k) for n, k in (("x", still.nx), ("v", still.nv), ("y", still.nv)))
+
+    def terms(machine):
+        state = TreeModel(machine).at(x, v)
+        parts = [coriolis_times(state, form, y), drag_times(state, y)]
+        return ca.Function("terms", [x, v, y], parts)
+
+    bias = Tree(still).functions["bias"]
+    dry = terms(replace(still, fluid=None))
+    in_still, in_current = terms(still), terms(flowing)
+    for _ in range(10):
+        q, rate, other = still.random(rng), rng.normal(size=8), rng.normal(size=8)
+        C, D = (value.full() for value in in_still(q, rate, rate))
+        moving = bias(q, rate).full() - bias(q, np.zeros(8)).full()
+        assert np.allclose(C + D, moving, atol=1e-10)
+        # What the water does in a current is what it does at rest to the relative velocity.
+        R = quaternion.to_rotation(ca.DM(q[3:7])).full()
+        relative = rate.copy()
+        relative[:3] -= R.T @ flowing.fluid.current
+        for k in (0, 1):
+            carried = in_current(q, rate, other)[k] - dry(q, rate, other)[k]
+            at_rest = in_still(q, relative, other)[k] - dry(q, relative, other)[k]
+            assert np.allclose(carried.full(), at_rest.full(), atol=1e-10)
+            doubled = in_current(q, rate, 2 * other)[k].full()
+            assert np.allclose(doubled, 2 * in_current(q, rate, other)[k].full(), atol=1e-10)
+
+
 def test_the_plain_adjoint_form_misses_the_stated_rate_by_its_part_that_is_not_skew():
     rng = np.random.default_rng(3)
     machine = vehicle(rng, joints=2, fluid=False)
@@ -198,7 +242,7 @@ def test_floating_base_with_momentum_falls_as_stated():
     assert worst(gap, machine, lambda: frame_reference(rng), rng, 10) < 1e-6
 
 
-def cart(rng):
+def cart(rng, bent=0.0):
     bodies = (Body("cart", inertia(rng)), Body("left", inertia(rng)), Body("right", inertia(rng)),
               Body("arm", inertia(rng)))  # fmt: skip
     joints = (
@@ -212,23 +256,25 @@ def cart(rng):
 
     def slip(x, v, t):
         vx, vy, w, left, right = (v[k] for k in range(5))
-        return ca.vertcat(vx - 0.3 * w - 0.1 * left, vx + 0.3 * w - 0.1 * right, vy)
+        radius = 0.1 + bent * ca.sin(x[6])
+        return ca.vertcat(vx - 0.3 * w - 0.1 * left, vx + 0.3 * w - radius * right, vy)
 
     return machine, (Nonholonomic("rolling", slip),)
 
 
-def test_rolling_base_falls_as_stated():
+@pytest.mark.parametrize("bent", [0.0, 0.05])
+def test_rolling_base_falls_as_stated(bent):
     rng = np.random.default_rng(7)
-    machine, rolling = cart(rng)
-    law = PassivityControl(machine, K=2.0, freedom=Rolling(rolling))
-    equations = Constrained(machine, rolling)
+    machine, constraints = cart(rng, bent)
+    law = PassivityControl(machine, K=2.0, freedom=Rolling(constraints))
+    equations = Constrained(machine, constraints)
     gap = rate_gap(law, machine, equations=equations)
 
     def consistent():
-        v = rng.normal(size=machine.nv)
-        left, right = 0.1 * v[3], 0.1 * v[4]
+        x, v = machine.random(rng), rng.normal(size=machine.nv)
+        left, right = 0.1 * v[3], (0.1 + bent * np.sin(x[6])) * v[4]
         v[:3] = (left + right) / 2, 0.0, (right - left) / 0.6
-        return machine.random(rng), v
+        return x, v
 
     assert worst(gap, machine, lambda: joint_reference(machine, rng), rng, 10, consistent) < 1e-8
 
