@@ -1,22 +1,55 @@
 """Control: laws, one file each or one folder each, and the references they follow.
 
-The laws of the folders port, passive, prototype, robust and tasks are also here by name; what else
-they have comes by ``from framefree.control.port import Sphere``.
+All laws are here by name, `framefree.control.PDGravity`, and loaded when they are first asked for;
+what else their folders have comes by ``from framefree.control.port import Sphere``.
 """
 
-from framefree.control.allocation import Allocated, Allocation
-from framefree.control.computed_torque import ComputedTorque
-from framefree.control.impedance import Impedance
-from framefree.control.law import AnyLaw, Command, ControlError, Law, NumericLaw, OpenLoop
-from framefree.control.limits import InputLimits
-from framefree.control.model import Model, ModelState
-from framefree.control.passive import EndEffectorPassivity, PassivityControl, StationKeeping
-from framefree.control.pd_gravity import PDGravity
-from framefree.control.port import EndEffectorControl, PoseControl, VelocityControl
-from framefree.control.prototype import PrototypeControl
-from framefree.control.qp import qp_kernel, solve_qp
-from framefree.control.robust import RobustControl
-from framefree.control.tasks import LimitedTaskControl, TaskControl
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from framefree.control.allocation import Allocated, Allocation
+    from framefree.control.computed_torque import ComputedTorque
+    from framefree.control.impedance import Impedance
+    from framefree.control.law import AnyLaw, Command, ControlError, Law, NumericLaw, OpenLoop
+    from framefree.control.limits import InputLimits
+    from framefree.control.model import Model, ModelState
+    from framefree.control.passive import EndEffectorPassivity, PassivityControl, StationKeeping
+    from framefree.control.pd_gravity import PDGravity
+    from framefree.control.port import EndEffectorControl, PoseControl, VelocityControl
+    from framefree.control.prototype import PrototypeControl
+    from framefree.control.qp import qp_kernel, solve_qp
+    from framefree.control.robust import RobustControl
+    from framefree.control.tasks import LimitedTaskControl, TaskControl
+
+_PLACES = {
+    "Allocated": "framefree.control.allocation",
+    "Allocation": "framefree.control.allocation",
+    "ComputedTorque": "framefree.control.computed_torque",
+    "Impedance": "framefree.control.impedance",
+    "AnyLaw": "framefree.control.law",
+    "Command": "framefree.control.law",
+    "ControlError": "framefree.control.law",
+    "Law": "framefree.control.law",
+    "NumericLaw": "framefree.control.law",
+    "OpenLoop": "framefree.control.law",
+    "InputLimits": "framefree.control.limits",
+    "Model": "framefree.control.model",
+    "ModelState": "framefree.control.model",
+    "EndEffectorPassivity": "framefree.control.passive",
+    "PassivityControl": "framefree.control.passive",
+    "StationKeeping": "framefree.control.passive",
+    "PDGravity": "framefree.control.pd_gravity",
+    "EndEffectorControl": "framefree.control.port",
+    "PoseControl": "framefree.control.port",
+    "VelocityControl": "framefree.control.port",
+    "PrototypeControl": "framefree.control.prototype",
+    "qp_kernel": "framefree.control.qp",
+    "solve_qp": "framefree.control.qp",
+    "RobustControl": "framefree.control.robust",
+    "LimitedTaskControl": "framefree.control.tasks",
+    "TaskControl": "framefree.control.tasks",
+}
 
 __all__ = [
     "Allocated",
@@ -46,3 +79,16 @@ __all__ = [
     "qp_kernel",
     "solve_qp",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a law when it is first asked for: all of them would make `import framefree` slow."""
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_PLACES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__
