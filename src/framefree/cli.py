@@ -336,8 +336,9 @@ def main() -> None:
     except KeyboardInterrupt:
         err.print("interrupted", style="bold red")
         sys.exit(130)
-    except FileNotFoundError as error:
-        err.print(f"error: no such file: {error.filename}", style="bold red", highlight=False)
+    except OSError as error:
+        words = "no such file" if isinstance(error, FileNotFoundError) else error.strerror or error
+        err.print(f"error: {words}: {error.filename}", style="bold red", highlight=False)
         sys.exit(2)
 
 

@@ -28,9 +28,9 @@ def test_metrics_side_by_side(results):
     assert error.change == error.second - error.first
     assert metrics["ok"].change is None
     assert metrics["never_s"].change is None
-    assert (metrics["setting duration"].first, metrics["setting duration"].second) == (0.3, 0.5)
+    assert (metrics["setting_duration"].first, metrics["setting_duration"].second) == (0.3, 0.5)
     json.dumps(found.to_dict(), allow_nan=False)
-    assert "setting duration" in html(found.page)
+    assert "setting_duration" in html(found.page)
 
 
 def test_the_same_start_gives_the_same_curves(results):

@@ -32,7 +32,9 @@ def test_list_has_scenarios_and_machines(command):
     assert "Two rods <swing> & settle under a `PD` law." in " ".join(text.split())
     assert "revolute-chain" in text
     code, text, _ = command("list", "--json")
-    assert json.loads(text)["scenarios"]["swing"].startswith("Two rods")
+    found = json.loads(text)
+    assert found["scenarios"]["swing"].startswith("Two rods")
+    assert all(words.endswith(".") for words in found["machines"].values()), found["machines"]
 
 
 def test_every_scenario_of_the_gallery_has_a_line(command):
@@ -86,7 +88,7 @@ def test_plants(command):
     pytest.importorskip("mujoco")
     code, text, _ = command("run", "swing", "--plant", "mujoco", "--json")
     assert code == 0
-    assert json.loads(text)["settings"]["plant"] == "mujoco"
+    assert json.loads(text)["setting_plant"] == "mujoco"
 
 
 @pytest.mark.parametrize(
@@ -109,6 +111,19 @@ def test_mistakes_of_scenarios_are_exit_code_2(command, tmp_path, arguments, wor
     assert list(tmp_path.iterdir()) == []
 
 
+def test_files_that_cannot_be_written_are_exit_code_2(command, tmp_path):
+    command("run", "swing", "--out", "a", "--json")
+    (tmp_path / "page.html").mkdir()
+    for arguments in (
+        ("compare", "a", "a", "--out", "page.html"),
+        ("run", "swing", "--out", "a/metrics.json"),
+    ):
+        code, _, errors = command(*arguments)
+        assert code == 2
+        assert "error: " in errors
+        assert "Traceback" not in errors
+
+
 def test_compare_prints_and_draws_both(command, tmp_path):
     command("run", "swing", "--out", "a", "--json")
     command("run", "swing", "--out", "b", "--json", "--set", "duration=0.3")
@@ -120,5 +135,5 @@ def test_compare_prints_and_draws_both(command, tmp_path):
     page = (tmp_path / "compare.html").read_text(encoding="utf-8")
     assert "<title>a and b</title>" in page
     code, text, _ = command("compare", "a", "b", "--json", "--out", "sub/c.html")
-    assert json.loads(text)["metrics"]["setting duration"]["difference"] == pytest.approx(-0.2)
+    assert json.loads(text)["metrics"]["setting_duration"]["difference"] == pytest.approx(-0.2)
     assert (tmp_path / "sub/c.html").exists()

@@ -1,6 +1,8 @@
 """A scenario run into a folder: report, metrics, records; also when it breaks off."""
 
 import json
+import os
+import signal
 
 import pytest
 
@@ -20,18 +22,19 @@ def test_everything_is_written(tmp_path, swing):
     assert metrics == result.metrics
     assert metrics["name"] == "swing"
     assert metrics["ok"] is True
-    assert metrics["failed_promises"] == []
+    assert metrics["failed_promises"] == ""
     assert metrics["steps"] == 251
     assert metrics["never_s"] is None
     assert metrics["wall_seconds"] > 0
-    assert metrics["settings"]["count"] == 2
+    assert metrics["setting_count"] == 2
+    assert not any(isinstance(value, list | dict) for value in metrics.values())
     assert Run.load(tmp_path / "swing-1.parquet").x[0, 1] == 1.5
 
 
 def test_a_broken_promise_is_named(tmp_path, swing):
     result = run_into(swing(bound=-1.0), tmp_path)
     assert not result.ok
-    assert result.metrics["failed_promises"] == ["the last error is <small>"]
+    assert result.metrics["failed_promises"] == "the last error is <small>"
     assert "the promise" not in result.trouble
 
 
@@ -65,7 +68,71 @@ def test_mistakes_are_not_results(tmp_path, swing):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("name", ["Upper_m", "with space", "ok", "wall_seconds", "1_m", ""])
+def failing(swing, error):
+    """Return a scenario that simulates, and then cannot make sense of its run."""
+
+    class Failing(swing):
+        def run(self, progress=None):
+            super().run(progress)
+            raise error
+
+    return Failing
+
+
+def test_settings_that_cannot_be_evaluated_leave_what_was_recorded(tmp_path, swing):
+    kind = failing(swing, ValueError("no rows after 1.5 s"))
+    result = run_into(kind(duration=0.1), tmp_path / "a")
+    words = "`swing` cannot be evaluated with duration=0.1: no rows after 1.5 s"
+    assert result.trouble == words
+    assert not result.ok
+    assert not result.interrupted
+    assert Run.load(tmp_path / "a/run.parquet").t[-1] == 0.1
+    assert "no rows after 1.5 s" in result.report.read_text(encoding="utf-8")
+    # With its own settings it is a mistake of the scenario, and not of who runs it.
+    with pytest.raises(ValueError, match="no rows"):
+        run_into(kind(), tmp_path / "b")
+    assert not (tmp_path / "b").exists()
+
+
+def test_settings_that_do_not_even_start_are_mistakes(tmp_path, swing):
+    class Dividing(swing):
+        def run(self, progress=None):
+            return super().run(1 / self.count)
+
+    with pytest.raises(FramefreeError, match="`swing` cannot be evaluated with count=0: "):
+        run_into(Dividing(count=0), tmp_path / "out")
+
+
+def test_places_that_cannot_be_written_are_refused_at_once(tmp_path, swing, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(swing, "run", lambda *_: pytest.fail("it was run"))
+    for place in ("file", "file/below"):
+        with pytest.raises(FramefreeError, match=r"cannot be written to .* is a file"):
+            run_into(swing(), tmp_path / place)
+    monkeypatch.setattr("os.access", lambda *_: False)
+    with pytest.raises(FramefreeError, match="is read-only"):
+        run_into(swing(), tmp_path / "new" / "folder")
+
+
+def test_control_c_while_results_are_written_does_not_lose_them(tmp_path, swing, monkeypatch):
+    save = Run.save
+
+    def pressed(run, path):
+        os.kill(os.getpid(), signal.SIGINT)
+        return save(run, path)
+
+    monkeypatch.setattr(Run, "save", pressed)
+    result = run_into(swing(), tmp_path)
+    assert result.ok
+    assert {"report.html", "metrics.json", "swing-0.parquet"} <= {
+        p.name for p in tmp_path.iterdir()
+    }
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize(
+    "name", ["Upper_m", "with space", "ok", "wall_seconds", "setting_dt", "1_m", ""]
+)
 def test_names_of_metrics_are_checked(name):
     with pytest.raises(FramefreeError, match="snake_case"):
         Outcome({}, {name: 1.0}, ())

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -10,11 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from framefree.errors import FramefreeError
 from framefree.gallery.scenario import Outcome, Scenario
 from framefree.report import Page, Setting, default_animation, default_figures, write
 from framefree.report.prose import meanings
 from framefree.report.scene import one_trajectory
 from framefree.simulate import Run, SimulationError
+from framefree.simulate.progress import finishing
 from framefree.simulate.run import watching
 
 
@@ -51,9 +54,10 @@ class Result:
 def run_into(scenario: Scenario, folder: Path, progress: bool | None = None) -> Result:
     """Run a scenario and write report.html, metrics.json, and each run as NAME.parquet and .json.
 
-    A scenario that Ctrl-C ends, or in which a value is no longer finite, leaves what was recorded,
-    and a report of that.
+    A scenario that Ctrl-C ends, in which a value is no longer finite, or that cannot evaluate its
+    runs with the settings it was given, leaves what was recorded, and a report of that.
     """
+    _check_place(folder)
     seen: list[Run] = []
 
     def keep(run: Run) -> None:
@@ -72,7 +76,28 @@ def run_into(scenario: Scenario, folder: Path, progress: bool | None = None) -> 
         if error.time is None:
             raise
         trouble = str(error)
-    seconds = round(monotonic() - begin, 6)
+    except (ArithmeticError, LookupError, ValueError) as error:
+        changed = _changed(scenario)
+        if not changed:
+            raise
+        trouble = f"`{scenario.name}` cannot be evaluated with {changed}: {error}"
+        if not seen:
+            raise FramefreeError(trouble) from error
+    with finishing():
+        return _written(scenario, folder, outcome, seen, trouble, interrupted, monotonic() - begin)
+
+
+def _written(
+    scenario: Scenario,
+    folder: Path,
+    outcome: Outcome | None,
+    seen: list[Run],
+    trouble: str,
+    interrupted: bool,
+    seconds: float,
+) -> Result:
+    """Write what a scenario gave, or the runs seen until it broke off."""
+    seconds = round(seconds, 6)
     if outcome is None:
         runs = {"run" if len(seen) == 1 else f"run-{i}": run for i, run in enumerate(seen)}
         page = _page_of_runs(scenario, runs, trouble)
@@ -88,14 +113,29 @@ def run_into(scenario: Scenario, folder: Path, progress: bool | None = None) -> 
     return Result(metrics, outcome, report, trouble, interrupted)
 
 
+def _check_place(folder: Path) -> None:
+    """Refuse a folder that cannot be written before anything is computed for it."""
+    there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not there.is_dir():
+        raise FramefreeError(f"results cannot be written to `{folder}`: `{there}` is a file")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise FramefreeError(f"results cannot be written to `{folder}`: `{there}` is read-only")
+
+
+def _changed(scenario: Scenario) -> str:
+    """Return the settings that are not the scenario's own, in words."""
+    given = {f.name: (getattr(scenario, f.name), f.default) for f in fields(scenario)}
+    return ", ".join(f"{name}={value}" for name, (value, usual) in given.items() if value != usual)
+
+
 def metrics_of(scenario: Scenario, outcome: Outcome | None, seconds: float) -> dict[str, Any]:
     """Return the content of metrics.json: JSON has no infinities, which become null."""
     found: dict[str, Any] = {"name": scenario.name, "ok": outcome is not None and outcome.ok}
     if outcome is not None:
         found |= {key: _plain(value) for key, value in outcome.metrics.items()}
-        found["failed_promises"] = [p.text for p in outcome.promises if not p.holds]
-    settings = {setting.name: _plain(setting.value) for setting in settings_of(scenario)}
-    return {**found, "wall_seconds": seconds, "settings": settings}
+        found["failed_promises"] = "; ".join(p.text for p in outcome.promises if not p.holds)
+    settings = {f"setting_{s.name.lower()}": _plain(s.value) for s in settings_of(scenario)}
+    return {**found, "wall_seconds": seconds, **settings}
 
 
 def settings_of(scenario: Scenario) -> tuple[Setting, ...]:

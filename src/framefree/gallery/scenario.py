@@ -24,7 +24,7 @@ from framefree.simulate import Run
 
 __all__ = ["Outcome", "Promise", "Scenario"]
 
-RESERVED_METRICS = ("name", "ok", "settings", "failed_promises", "wall_seconds")
+RESERVED_METRICS = ("name", "ok", "failed_promises", "wall_seconds")
 RESERVED_RUNS = ("metrics", "report")
 
 
@@ -53,9 +53,10 @@ class Outcome:
 
     def __post_init__(self) -> None:
         for key in self.metrics:
-            if not re.fullmatch(r"[a-z][a-z0-9_]*", key) or key in RESERVED_METRICS:
+            taken = key in RESERVED_METRICS or key.startswith("setting_")
+            if taken or not re.fullmatch(r"[a-z][a-z0-9_]*", key):
                 raise FramefreeError(
-                    f"the metric `{key}` needs a name in snake_case other than "
+                    f"the metric `{key}` needs a name in snake_case other than setting_..., "
                     + ", ".join(RESERVED_METRICS)
                 )
         for name in self.runs:

@@ -132,12 +132,10 @@ def compare(first: Record, second: Record) -> Comparison:
 def _metrics(file: Path) -> dict[str, Any]:
     """Return the flat numbers of metrics.json, settings among them."""
     try:
-        data = json.loads(file.read_text(encoding="utf-8"))
-        settings = data.pop("settings", {})
-        found = {**data, **{f"setting {key}": value for key, value in settings.items()}}
-    except (ValueError, AttributeError, TypeError) as error:
+        found = dict(json.loads(file.read_text(encoding="utf-8")))
+    except (ValueError, TypeError) as error:
         raise ReportError(f"`{file}` holds no metrics: {error}") from None
-    return {k: v for k, v in found.items() if not isinstance(v, list | dict) or v}
+    return {key: value for key, value in found.items() if value != ""}
 
 
 def _labels(first: Record, second: Record) -> tuple[str, str]:

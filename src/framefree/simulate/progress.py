@@ -57,6 +57,19 @@ def _bar(duration: float, name: str) -> Iterator[Report]:
 
 
 @contextmanager
+def finishing() -> Iterator[None]:
+    """Go on through Ctrl-C: for what is soon done, and lost if left half done."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    usual = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
+
+
+@contextmanager
 def interruptible() -> Iterator[Callable[[], bool]]:
     """Give a function that says whether Ctrl-C was pressed; the second one interrupts as usual."""
     if threading.current_thread() is not threading.main_thread():
