@@ -161,6 +161,8 @@ def test_parameters_of_the_model_reach_the_law():
 def test_wrong_gains_and_machines_are_refused():
     with pytest.raises(ControlError, match="`K` of RobustControl must be one positive number or 3"):
         RobustControl(crane_model(), K=(1.0, 2.0))
+    with pytest.raises(ControlError, match="got 'high'"):
+        RobustControl(crane_model(), K="high")
     with pytest.raises(ControlError, match="`eps`"):
         RobustControl(crane_model(), eps=0.0)
     with pytest.raises(ControlError, match="reach 2 of its 3 independent velocities"):

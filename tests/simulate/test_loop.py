@@ -199,3 +199,8 @@ def test_refused_laws():
 
     with pytest.raises(SimulationError, match=r"needs a reference `tool.pose`; given: `x`, `v`"):
         simulate(machine, Wants(machine), Sine(2), duration=0.01, dt=1e-3)
+    Wants.needs = ("x",)
+    with pytest.raises(
+        SimulationError, match=r"`x` of the law Wants must have 2 entries.*\(3, 1\)"
+    ):
+        simulate(machine, Wants(machine), Sine(3), duration=0.01, dt=1e-3)

@@ -183,6 +183,7 @@ class Loop:
                 raise SimulationError(
                     f"the law {law.name} needs a reference `{name}`; given: {known}"
                 )
+        _check_sizes(law, reference)
         return t, x, v, reference
 
     def command(
@@ -382,3 +383,13 @@ class Loop:
 def _numbered(reference: dict[str, Matrix]) -> dict[str, Matrix]:
     """Return references under names that functions may have."""
     return {f"reference_{k}": value for k, value in enumerate(reference.values())}
+
+
+def _check_sizes(law: AnyLaw, reference: dict[str, Matrix]) -> None:
+    """Refuse references of joints that are not those of the law's machine."""
+    for name, size in {"x": law.machine.nx, "v": law.machine.nv, "a": law.machine.nv}.items():
+        if name in law.needs and ca.SX(reference[name]).shape != (size, 1):
+            raise SimulationError(
+                f"the reference `{name}` of the law {law.name} must have {size} entries, as its "
+                f"machine has, got shape {ca.SX(reference[name]).shape}"
+            )

@@ -127,12 +127,16 @@ class RobustControl(Law):
                 )
 
     def _gain(self, name: str) -> np.ndarray:
-        n, value = len(self.coordinates), np.asarray(getattr(self, name), float)
+        n, given = len(self.coordinates), getattr(self, name)
         lowest = 0.0 if name == "kappa" else np.nextafter(0.0, 1.0)
+        try:
+            value = np.asarray(given, float)
+        except (TypeError, ValueError):
+            value = np.asarray(np.nan)
         if value.shape not in ((), (n,)) or not (np.isfinite(value) & (value >= lowest)).all():
             raise ControlError(
                 f"`{name}` of RobustControl must be one positive number or {n}, for "
-                f"{', '.join(self.coordinates)}; got {value.tolist()}"
+                f"{', '.join(self.coordinates)}; got {given!r}"
             )
         return np.array(np.broadcast_to(value, (n,)))
 
