@@ -48,10 +48,11 @@ OVER = 2.0
 class Crane(Scenario):
     """A crane with a cylinder in a closed chain follows a path against what its model leaves out.
 
-    The series-parallel manipulator of the document: base turn phi, boom theta, and a second link
-    driven by the stroke delta of a cylinder in a triangle. The plant has cylinder and piston as
-    bodies, the controller's model does not; between 10 s and 11 s the tip is pushed with 25 N. The
-    crane starts at rest, 0.25 rad, -0.12 rad and 0.035 m off its path (rad, rad, m)
+    The series-parallel manipulator of [Dastranj2026], which is the document meant below: base turn
+    phi, boom theta, and a second link driven by the stroke delta of a cylinder in a triangle. The
+    plant has cylinder and piston as bodies, the controller's model does not; between 10 s and 11 s
+    the tip is pushed with 25 N. The crane starts at rest, 0.25 rad, -0.12 rad and 0.035 m off its
+    path (rad, rad, m)
 
         phi = 0.6 sin 0.6 t,   theta = 0.7 + 0.25 sin 0.5 t,   delta = 0.1 + 0.05 sin 0.7 t
 
