@@ -8,7 +8,9 @@ from law_checks import driven, floating
 from random_machines import random_machine
 
 from framefree.control import Allocation, ControlError, InputLimits, Model
+from framefree.control.limits import irredundant
 from framefree.gallery.machines.arms import iiwa
+from framefree.gallery.machines.multicopters import bicopter
 from framefree.geometry import Moments
 from framefree.machine import Body, Frame, Free, Joint, Machine, Revolute
 from framefree.machine.actuators import JointForce, Propeller, TiltingPropeller, Wrench
@@ -219,7 +221,7 @@ def test_polytopes_motor_forces_and_efforts_are_limits():
     )  # fmt: skip
     model = Model(machine)
     x, v = ca.SX.sym("x", machine.nx), ca.SX.sym("v", machine.nv)
-    limits = InputLimits.at(model.at(x, v))
+    limits = InputLimits.at(model.at(x, v).tree)
     rows = ca.Function("rows", [x, v], [ca.densify(side) for side in limits])
     function = evaluated(Allocation(model, limits=True, iterations=16))
     rng = np.random.default_rng(9)
@@ -233,6 +235,29 @@ def test_polytopes_motor_forces_and_efforts_are_limits():
         angle = state[0][-1]
         force = 10 * u[-1] + 0.2 - 10 * angle
         assert -1.5 - 1e-6 <= force <= 2.0 + 1e-6
+
+
+def test_limits_that_others_imply_are_left_out():
+    machine = bicopter()
+    rows = InputLimits.at(Model(machine).at(ca.SX.sym("x", 7), ca.SX.sym("v", 6)).tree)
+    C, lower, upper = (ca.DM(part).full() for part in rows)
+    A, b = machine.input_polytope
+    assert len(b) == 20
+    assert np.isfinite(np.hstack([lower, upper])).sum() == 12
+    rng = np.random.default_rng(2)
+    u = np.array([0, 7, 0, 7]) + 4 * rng.normal(size=(4000, 4))
+    inside = (u @ A.T <= b).all(axis=1)
+    assert 50 < inside.sum() < 3000
+    assert np.array_equal(inside, ((u @ C.T >= lower.T) & (u @ C.T <= upper.T)).all(axis=1))
+    symbol = ca.SX.sym("u", 4)
+    within = ca.Function("within", [symbol], [rows.within(symbol)])
+    assert np.array_equal(inside[:200], [bool(within(one)) for one in u[:200]])
+
+
+def test_limits_that_contradict_each_other_are_refused():
+    with pytest.raises(ControlError, match="no input at all"):
+        irredundant(np.array([[1.0], [-1.0]]), np.array([1.0, -2.0]))
+    assert irredundant(np.array([[1.0], [2.0], [-1.0]]), np.array([1.0, 2.0, 1.0])).sum() == 2
 
 
 # ---------------------------------------------------------------------- closed machines, refusals

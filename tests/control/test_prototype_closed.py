@@ -86,6 +86,29 @@ def test_feasibility_counts_the_forces_of_the_loops():
     assert found.largest_force < 1e-9
 
 
+def test_motors_that_strain_the_loops_share_the_work():
+    """Three motors for two freedoms: the accelerations of two, by the smallest inputs."""
+    rng = np.random.default_rng(4)
+    two = five_bar()
+    three = two.attach(JointForce("third", "left_elbow"))
+    parameters = gains(rng)
+    _, ((x, v), (x_R, _)) = states(two, rng)
+    found = []
+    s = [ca.SX.sym(name, 4) for name in "xv"]
+    reference = {"x": ca.SX(ca.DM(x_R)), "v": ca.SX(4, 1), "a": ca.SX(4, 1)}
+    for machine in (two, three):
+        law = PrototypeControl(machine, *parameters, approach="body")
+        u = law.control(0, *s, reference, ca.SX(0, 1)).u
+        plant = law.kinetics(*s)
+        outputs = [u, plant.accelerations(u), plant.solved[0]]
+        found.append([np.array(o) for o in ca.Function("law", s, outputs)(x, v)])
+    (_, a_two, _), (u, a_three, N) = found
+    assert np.allclose(a_three, a_two, rtol=1e-8, atol=1e-8 * np.abs(a_two).max())
+    idle = np.linalg.svd(N)[2][2]
+    assert abs(idle @ u.ravel()) < 1e-7 * np.linalg.norm(u)
+    assert np.linalg.norm(N @ idle) < 1e-8 * np.linalg.norm(N)
+
+
 def test_what_has_no_answer_is_refused():
     rng = np.random.default_rng(4)
     machine = five_bar()
@@ -93,6 +116,3 @@ def test_what_has_no_answer_is_refused():
         PrototypeControl(machine, *gains(rng), approach="energy")
     with pytest.raises(ControlError, match="loops"):
         matching(PrototypeControl(machine, *gains(rng), approach="body"))
-    third = machine.attach(JointForce("third", "left_elbow"))
-    with pytest.raises(ControlError, match="only 2 independent ways"):
-        PrototypeControl(third, *gains(rng), approach="body")

@@ -421,7 +421,7 @@ def test_tool_gains_alone_on_a_seven_joint_arm_are_refused_with_the_reason():
     law = PrototypeControl(
         arm, {"tool": gain, **joints}, {"tool": gain, **joints}, {"tool": gain}, approach="body"
     )
-    assert law.actuation.full
+    assert law.allocation.unactuated == ()
 
 
 def test_stiffness_over_several_joints_has_no_transport_map():

@@ -1,5 +1,6 @@
 """Matching conditions, placed poles, and inputs within polytopes."""
 
+import dataclasses
 import itertools
 
 import casadi as ca
@@ -7,9 +8,9 @@ import numpy as np
 import pytest
 
 from framefree.control.law import ControlError
+from framefree.control.limits import irredundant
 from framefree.control.prototype import APPROACHES, PrototypeControl
 from framefree.control.prototype.coupled_masses import coupled_masses
-from framefree.control.prototype.polytope import irredundant, nearest_inside
 from framefree.control.prototype.tuning import (
     characteristic,
     chosen,
@@ -143,28 +144,31 @@ def by_active_sets(u0, H, A, b):
     raise AssertionError("no solution")
 
 
-def test_nearest_point_of_a_polytope_against_all_active_sets():
+def test_limited_law_is_the_nearest_point_by_all_active_sets():
+    """In the metric H = N^T Mbar N of the template, N = M^-1 B."""
     rng = np.random.default_rng(0)
-    A, b = irredundant(*bicopter().input_polytope)
-    assert A.shape == (12, 4)
-    u0, H = ca.SX.sym("u0", 4), ca.SX.sym("H", 4, 4)
-    function = ca.Function("nearest", [u0, H], [nearest_inside(u0, H, A, b)])
+    machine = bicopter()
+    law = PrototypeControl(machine, **bicopter_circle.gains().on("body"), approach="body")
+    limited = dataclasses.replace(law, limits=True)
+    x, v = ca.SX.sym("x", 7), ca.SX.sym("v", 6)
+    still = ca.SX(6, 1)
+    reference = {"x": ca.SX(ca.DM(machine.neutral())), "v": still, "a": still}
+    u = [each.control(0, x, v, reference, ca.SX(0, 1)).u for each in (law, limited)]
+    N = law.kinetics(x, v).solved[0]
+    H = N.T @ law.template(x, v, reference).M @ N
+    function = ca.Function("u", [x, v], [*u, ca.densify(H)])
+    A, b = machine.input_polytope
+    kept = irredundant(A, b)
+    assert kept.sum() == 12
     inside = 0
-    for size in np.repeat([0.3, 3.0, 10.0, 100.0], 15):
-        root = rng.normal(size=(4, 4)) * rng.uniform(0.3, 3, 4)
-        metric = root.T @ root + 0.01 * np.eye(4)
-        target = np.array([0, 7, 0, 7]) + size * rng.normal(size=4)
-        found = np.array(function(target, metric)).ravel()
-        expected = by_active_sets(target, metric, A, b)
-        inside += np.array_equal(expected, target)
-        assert np.allclose(found, expected, atol=1e-7 * max(1.0, size))
-        assert (A @ found <= b + 1e-8).all()
+    for size in np.repeat([0.05, 0.3, 1.0, 3.0], 15):
+        at = machine.integrate(machine.neutral(), size * rng.normal(size=6))
+        plain, within, metric = (np.array(o) for o in function(at, size * rng.normal(size=6)))
+        expected = by_active_sets(plain.ravel(), metric, A[kept], b[kept])
+        inside += np.array_equal(expected, plain.ravel())
+        assert np.allclose(within.ravel(), expected, rtol=0, atol=1e-8)
+        assert (A @ within.ravel() <= b + 1e-10).all()
     assert 5 < inside < 30
-
-
-def test_limits_that_contradict_each_other_are_refused():
-    with pytest.raises(ControlError, match="no input at all"):
-        irredundant(np.array([[1.0], [-1.0]]), np.array([1.0, -2.0]))
 
 
 def test_limited_law_keeps_the_polytope_and_is_the_plain_one_inside():

@@ -29,6 +29,7 @@ from framefree.control.limits import InputLimits
 from framefree.control.model import Model, ModelState
 from framefree.control.qp import solve_qp
 from framefree.motion.constrained.algebra import MassFactor, RowSpace
+from framefree.motion.tree.state import TreeState
 
 Matrix = Any
 
@@ -106,28 +107,45 @@ class Allocation:
         metric : (n x n), optional
             G, symmetric and positive definite; default the mass matrix.
         """
-        wanted = force - state.input_bias
-        parts = _Parts(state, self.weight, state.mass if metric is None else metric)
-        u = parts.least(wanted)
-        if not self.limits or not self.model.machine.nu:
-            return parts.allocated(wanted, u)
-        return parts.measured(wanted, self._limited(state, parts, u))
+        G = state.mass if metric is None else metric
+        return self.nearest(state.tree, state.B, force - state.input_bias, G)
 
-    def _limited(self, state: ModelState, parts: "_Parts", u: Matrix) -> Matrix:
+    def nearest(self, state: TreeState, B: Matrix, wanted: Matrix, metric: Matrix) -> Allocated:
+        """Return inputs with B u nearest to what is wanted, whatever that is.
+
+        Parameters
+        ----------
+        state : TreeState
+            At which the limits are.
+        B : (n x nu)
+        wanted : (n)
+        metric : (n x n)
+            G, symmetric and positive definite: the remainder is the smallest in r . G^-1 r.
+        """
+        machine = self.model.machine
+        parts = _Parts(B, self.weight, metric, ca.symvar(machine.parameters.symbols))
+        u = parts.least(wanted)
+        if not self.limits or not machine.nu:
+            return parts.allocated(wanted, u)
+        return parts.measured(wanted, self._limited(InputLimits.at(state), parts, u))
+
+    def _limited(self, rows: InputLimits, parts: "_Parts", u: Matrix) -> Matrix:
         """Return the inputs within their limits that cost least more than u.
 
-        The cost of du is that of the remainder, |B du|, and a little for du itself.
+        The cost of du is that of the remainder, |B du|, and a little for du itself where inputs
+        may do the same.
         """
-        rows = InputLimits.at(state)
         if not rows.C.shape[0]:
             return u
         Y = ca.densify(parts.factor.into(parts.B))
-        size = ca.sumsqr(Y) / self.weight.sum()
-        H = Y.T @ Y + SLACK * size * ca.diag(ca.DM(self.weight))
+        H = Y.T @ Y
+        if not parts.distinct:
+            size = ca.sumsqr(Y) / self.weight.sum()
+            H = H + SLACK * size * ca.diag(ca.DM(self.weight))
         found = solve_qp(
             H, -H @ u, C=rows.C, lower=rows.lower, upper=rows.upper, iterations=self.iterations
         )
-        return found.z
+        return ca.if_else(rows.within(u), u, found.z)
 
     def require_full(self, law: str) -> None:
         """Raise `ControlError` naming the joints without enough actuators.
@@ -163,10 +181,9 @@ class Allocation:
 class _Parts:
     """Inputs and forces at a state, taken apart."""
 
-    def __init__(self, state: ModelState, weight: np.ndarray, G: Matrix) -> None:
-        self.state, self.weight, self.G = state, weight, G
-        self.B = ca.sparsify(ca.SX(state.B), 1e-14)
-        parameters = ca.symvar(state.model.machine.parameters.symbols)
+    def __init__(self, B: Matrix, weight: np.ndarray, G: Matrix, parameters: list[Matrix]) -> None:
+        self.weight, self.G = weight, G
+        self.B = ca.sparsify(ca.SX(B), 1e-14)
         self._known = {str(symbol) for symbol in parameters}
         self.exact: list[tuple[list[int], list[int], Matrix]] = []
         rows, columns = set(range(self.B.shape[0])), set(range(self.B.shape[1]))
@@ -192,6 +209,14 @@ class _Parts:
             return None
         inverse = np.linalg.pinv(scaled) / np.sqrt(self.weight[columns])[:, None]
         return ca.sparsify(ca.DM(inverse), 1e-15 * np.abs(inverse).max())
+
+    @cached_property
+    def distinct(self) -> bool:
+        """Whether it is known that no inputs do the same: B of numbers, of full column rank."""
+        if not self.B.is_constant():
+            return False
+        values = np.linalg.svd(ca.DM(self.B).full(), compute_uv=False)
+        return len(values) == self.B.shape[1] and bool(values[-1] > FULL * values[0])
 
     @cached_property
     def factor(self) -> MassFactor:

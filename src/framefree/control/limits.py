@@ -1,7 +1,8 @@
 """All limits of a machine's inputs as rows ``lower <= C u <= upper`` at a state.
 
 They are the limits of the inputs themselves, further half-spaces of actuators (tilting propellers),
-limits of motors' forces, and of the effort of joints.
+limits of motors' forces, and of the effort of joints. Limits of constant numbers that the others
+imply are left out: every one that is not costs a program time.
 """
 
 from typing import Any, NamedTuple
@@ -9,11 +10,15 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from framefree.control.model import ModelState
+from framefree.control.law import ControlError
 from framefree.machine.actuators import JointActuator, JointForce
 from framefree.machine.values import constant, is_symbolic
+from framefree.motion.tree.state import TreeState
 
 Matrix = Any
+
+IMPLIED = 1e-9
+"""By how much, relative to its size, the others may exceed a limit that they imply."""
 
 
 class InputLimits(NamedTuple):
@@ -24,24 +29,87 @@ class InputLimits(NamedTuple):
     upper: Matrix
 
     @classmethod
-    def at(cls, state: ModelState) -> "InputLimits":
-        """Return the limits at a state; rows that bound one input alone are joined to one."""
-        machine = state.model.machine
+    def at(cls, state: TreeState) -> "InputLimits":
+        """Return the limits at a state; rows that bound one input alone are joined to one.
+
+        Raises
+        ------
+        ControlError
+            If no input is within all limits that are constant.
+        """
+        machine = state.machine
         lower, upper = (np.array(side, float) for side in machine.input_limits)
         rows = [*_polytopes(machine), *_motor_forces(state), *_efforts(state)]
-        general = []
-        for row, low, high in rows:
-            place = _single(row, low, high)
-            if place is None:
-                general.append((row, low, high))
-                continue
-            k, low, high = place
-            lower[k], upper[k] = max(lower[k], low), min(upper[k], high)
-        bounded = np.flatnonzero(np.isfinite(lower) | np.isfinite(upper)).tolist()
-        C = [ca.SX.eye(machine.nu)[bounded, :], *(row for row, _, _ in general)]
-        lows = [ca.SX(ca.DM(lower[bounded])), *(low for _, low, _ in general)]
-        highs = [ca.SX(ca.DM(upper[bounded])), *(high for _, _, high in general)]
-        return cls(ca.sparsify(ca.vertcat(*C)), ca.vertcat(*lows), ca.vertcat(*highs))
+        fixed, moving = [], []
+        for row in rows:
+            place = _single(*row)
+            if place is not None:
+                k, low, high = place
+                lower[k], upper[k] = max(lower[k], low), min(upper[k], high)
+            else:
+                (fixed if all(part.is_constant() for part in row) else moving).append(row)
+        C = np.vstack([*(ca.DM(row).full() for row, _, _ in fixed), np.eye(machine.nu)])
+        lower = np.concatenate([[float(low) for _, low, _ in fixed], lower])
+        upper = np.concatenate([[float(high) for _, _, high in fixed], upper])
+        lower, upper = _pruned(C, lower, upper, bool(fixed))
+        kept = np.isfinite(lower) | np.isfinite(upper)
+        numbers = [ca.sparsify(ca.SX(ca.DM(C[kept]))), ca.SX(lower[kept]), ca.SX(upper[kept])]
+        return cls(*(ca.vertcat(a, *b) for a, b in zip(numbers, _columns(moving), strict=True)))
+
+    def within(self, u: Matrix) -> Matrix:
+        """Tell whether inputs (nu) keep all limits."""
+        values = self.C @ u
+        return ca.mmin(ca.vertcat(values - self.lower, self.upper - values)) >= 0
+
+
+def irredundant(A: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Tell which rows of A u <= b (m of them) are not implied by the others: (m,) of bool.
+
+    Of rows that imply each other the last ones are kept.
+
+    Raises
+    ------
+    ControlError
+        If no u fulfils them all.
+    """
+    from scipy.optimize import linprog
+
+    scale = np.linalg.norm(A, axis=1)
+    A, b = A / scale[:, None], b / scale
+    free = [(None, None)] * A.shape[1]
+    if linprog(np.zeros(A.shape[1]), A, b, bounds=free).status == 2:
+        raise ControlError("the limits of the inputs leave no input at all")
+    kept = np.ones(len(b), bool)
+    for i in range(len(b)):
+        kept[i] = False
+        # The row itself, a little further out, keeps the largest value finite.
+        rows, sides = np.vstack([A[kept], A[i]]), np.append(b[kept], b[i] + 1.0)
+        found = linprog(-A[i], rows, sides, bounds=free)
+        kept[i] = found.status != 0 or -found.fun > b[i] + IMPLIED * max(1.0, abs(b[i]))
+    return kept
+
+
+def _pruned(
+    C: np.ndarray, lower: np.ndarray, upper: np.ndarray, general: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return bounds of C u that are infinite where the others imply them."""
+    if not general:
+        # Every input on its own: nothing is implied.
+        if (lower > upper).any():
+            raise ControlError("the limits of the inputs leave no input at all")
+        return lower, upper
+    above, below = np.flatnonzero(np.isfinite(upper)), np.flatnonzero(np.isfinite(lower))
+    sides = np.concatenate([upper[above], -lower[below]])
+    kept = irredundant(np.vstack([C[above], -C[below]]), sides)
+    lower, upper = np.array(lower), np.array(upper)
+    upper[above[~kept[: len(above)]]] = np.inf
+    lower[below[~kept[len(above) :]]] = -np.inf
+    return lower, upper
+
+
+def _columns(rows: list["Row"]) -> list[list[Matrix]]:
+    """Return all first parts of rows, all second and all third ones."""
+    return [[row[i] for row in rows] for i in range(3)]
 
 
 Row = tuple[Matrix, Matrix, Matrix]
@@ -60,17 +128,17 @@ def _polytopes(machine: Any) -> list[Row]:
     return found
 
 
-def _motor_forces(state: ModelState) -> list[Row]:
+def _motor_forces(state: TreeState) -> list[Row]:
     """Limits of gain u + (bias) of motors that have them."""
-    machine, found = state.model.machine, []
+    machine, found = state.machine, []
     for motor in machine.actuators:
         if not isinstance(motor, JointForce):
             continue
         if not np.isfinite([motor.force_lower, motor.force_upper]).any():
             continue
         x, v = (
-            state.tree.x[machine.x_slice[motor.joint]],
-            state.tree.v[machine.v_slice[motor.joint]],
+            state.x[machine.x_slice[motor.joint]],
+            state.v[machine.v_slice[motor.joint]],
         )
         gear, terms = constant(motor.gear), motor.bias_terms
         own = ca.SX(terms[0]) + terms[2] * ca.dot(gear, v)
@@ -87,9 +155,9 @@ def _less(limit: float, own: Matrix) -> Matrix:
     return ca.SX(limit) if np.isinf(limit) else limit - own
 
 
-def _efforts(state: ModelState) -> list[Row]:
+def _efforts(state: TreeState) -> list[Row]:
     """Limits of what all actuators of a joint together do to it."""
-    machine, found = state.model.machine, []
+    machine, found = state.machine, []
     for joint in machine.joints:
         limited = np.flatnonzero(np.isfinite(joint.effort_limit)).tolist()
         own = [
@@ -97,7 +165,7 @@ def _efforts(state: ModelState) -> list[Row]:
         ]
         if not limited or not own:
             continue
-        x, v = state.tree.x[machine.x_slice[joint.name]], state.tree.v[machine.v_slice[joint.name]]
+        x, v = state.x[machine.x_slice[joint.name]], state.v[machine.v_slice[joint.name]]
         rows, bias = ca.SX(joint.nv, machine.nu), ca.SX(joint.nv, 1)
         for actuator in own:
             if actuator.nu:

@@ -1,7 +1,7 @@
 """Tracking control by a prototype: the machine is made to move like another, stable one."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -9,20 +9,14 @@ from typing import Any, ClassVar
 import casadi as ca
 import numpy as np
 
+from framefree.control.allocation import Allocation
 from framefree.control.law import Command, ControlError, Law
+from framefree.control.model import Model
 from framefree.control.prototype import template
 from framefree.control.prototype import transport as maps
-from framefree.control.prototype.allocate import (
-    Actuation,
-    Kinetics,
-    actuation,
-    closed_actuation,
-    metric,
-    nearest,
-)
 from framefree.control.prototype.kinematics import along, way
+from framefree.control.prototype.kinetics import Kinetics
 from framefree.control.prototype.parameters import PairParameters, collected
-from framefree.control.prototype.polytope import irredundant, nearest_inside
 from framefree.control.prototype.template import Motion, Sided, Template
 from framefree.geometry import se3
 from framefree.machine import Machine
@@ -64,8 +58,8 @@ class PrototypeControl(Law):
     transport : callable (x, x_R) -> (nv, nv), optional
         Transport map of the energy approach; needed where `transport.by_joints` has none.
     limits : bool
-        Whether inputs stay within the machine's polytope: the nearest of those, in the same
-        metric. Otherwise the plant cuts what is too large.
+        Whether inputs stay within all limits of the machine (`InputLimits`): the nearest of those,
+        in the same metric. Otherwise the plant cuts what is too large.
 
     Notes
     -----
@@ -104,7 +98,8 @@ class PrototypeControl(Law):
         _ = self.pairs, self._carried
         self._check_definite()
         self._check_transport()
-        _ = self.actuation
+        if not self._moves():
+            raise ControlError(f"no input of `{machine.name}` moves anything")
 
     # ------------------------------------------------------------------ what is known beforehand
 
@@ -132,14 +127,10 @@ class PrototypeControl(Law):
         return TreeModel(self.machine)
 
     @cached_property
-    def actuation(self) -> Actuation:
-        """How far the inputs reach."""
-        x = ca.SX.sym("x", self.machine.nx)
-        if self._closed:
-            N = self.kinetics(x, ca.SX(self.machine.nv, 1)).solved[0]
-            return closed_actuation(self._sampled(x, N)[0], self.machine.name)
-        B = inputs.input_matrix(self._model.at(x))
-        return actuation(self._sampled(x, B), B, self.machine.name)
+    def allocation(self) -> Allocation:
+        """How inputs are found, within limits if wanted; loops are dealt with beforehand."""
+        tree = replace(self.machine, loops=(), couplings=())
+        return Allocation(Model(tree), limits=self.limits)
 
     @property
     def _closed(self) -> bool:
@@ -163,6 +154,10 @@ class PrototypeControl(Law):
         rows = [function.call([place, *given]) for place in places]
         found = [np.array([np.array(row[i]) for row in rows]) for i in range(len(values))]
         return found[0] if len(found) == 1 else found
+
+    def _moves(self) -> bool:
+        x = ca.SX.sym("x", self.machine.nx)
+        return bool(np.abs(self._sampled(x, inputs.input_matrix(self._model.at(x)))).max() > 0)
 
     def _check_definite(self) -> None:
         """Refuse parameters that leave motions without inertia, or that drive the machine off."""
@@ -248,19 +243,17 @@ class PrototypeControl(Law):
         bias = state.inverse(ca.SX(self.machine.nv, 1)) - inputs.input_bias(state)
         B = inputs.input_matrix(state)
         if not self._closed:
-            return Kinetics(state.mass, bias, B)
+            return Kinetics(state, bias, B)
         rows = self._constrained.quantity("constraint").trace(x=x, v=v)
         A, c = (ca.SX(rows[name].value) for name in ("A", "b"))
-        return Kinetics(state.mass, bias, B, A, c)
+        return Kinetics(state, bias, B, A, c)
 
     def control(
         self, t: Matrix, x: Matrix, v: Matrix, reference: Mapping[str, Matrix], memory: Matrix
     ) -> Command:
         """Return the inputs nearest to the template's accelerations."""
         plant, wanted = self.kinetics(x, v), self.template(x, v, reference)
-        u = nearest(self.actuation, plant, wanted.M, wanted.b)
-        if self.limits:
-            u = self._within(u, metric(plant, wanted.M))
+        u = plant.nearest(self.allocation, wanted.M, wanted.b)
         a = plant.accelerations(u)
         left = ca.densify(wanted.M @ a + wanted.b)
         signals = {
@@ -271,16 +264,6 @@ class PrototypeControl(Law):
             "matching_force": left,
         }
         return Command(ca.densify(u), signals)
-
-    def _within(self, u: Matrix, H: Matrix) -> Matrix:
-        """Return the inputs of the polytope that are nearest in the metric H."""
-        A, b = self._polytope
-        return nearest_inside(u, H, A, b) if len(b) else u
-
-    @cached_property
-    def _polytope(self) -> tuple[np.ndarray, np.ndarray]:
-        A, b = self.machine.input_polytope
-        return irredundant(A, b) if len(b) else (A, b)
 
 
 def _scaled(matrix: np.ndarray) -> np.ndarray:
