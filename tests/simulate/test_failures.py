@@ -56,6 +56,21 @@ def test_an_unstable_loop():
     assert caught.value.time < 0.5
 
 
+@pytest.mark.parametrize("integrator", ["rk4", "euler"])
+def test_an_unstable_loop_in_mujoco(integrator, tmp_path, monkeypatch):
+    """MuJoCo by itself would begin anew, and set inputs beyond 1e10 to zero."""
+    pytest.importorskip("mujoco")
+    monkeypatch.chdir(tmp_path)  # it writes a log
+    machine = pendulum()
+    law = PD(machine, stiffness=1e6, damping=1e5)
+    options = {"duration": 1.0, "dt": 1e-2, "limits": False, "integrator": integrator}
+    with pytest.raises(SimulationError, match="too long for velocities") as caught:
+        simulate(machine, law, Sine(2), [0.1, 0.1], plant="mujoco", **options)
+    assert caught.value.time < 0.5
+    assert np.isfinite(caught.value.run.x).all()
+    assert np.isfinite(caught.value.state[1]).all()
+
+
 def test_one_of_many():
     machine = slider()
     with pytest.raises(SimulationError, match="of trajectory 1 is not finite") as caught:

@@ -36,6 +36,12 @@ from framefree.simulate.runners.base import Clock, Rows, Runner, States
 
 Matrix = Any
 
+_BAD = [
+    int(getattr(mujoco.mjtWarning, f"mjWARN_BAD{name}"))
+    for name in ("QPOS", "QVEL", "QACC", "CTRL")
+]
+"""Warnings of values that MuJoCo does not take: not finite, or beyond 1e10."""
+
 
 class MujocoRunner(Runner):
     """Steps a machine by MuJoCo, under the same compiled law.
@@ -162,6 +168,9 @@ class MujocoRunner(Runner):
         mujoco.mj_step(self.model, self.data)
         x = self.layout.x_from(self.data.qpos)
         following = {**state, "x": x, "v": self.layout.v_from(x, self.data.qvel)}
+        if self.data.warning.number[_BAD].any():
+            # It would go on with other values in their place: what it says of them ends the run.
+            following |= {name: np.full_like(following[name], np.nan) for name in ("x", "v")}
         if self.drive is not None:
             following["drive"] = self.drive(state["drive"], state["held"], dt)
         return following
@@ -248,6 +257,8 @@ def prepare(model: Any, dt: float, integrator: Integrator, *, limits: bool) -> N
     model.opt.timestep = dt
     off = mujoco.mjtDisableBit
     model.opt.disableflags |= int(off.mjDSBL_CONTACT) | int(off.mjDSBL_LIMIT)
+    # Otherwise a run that diverges would begin anew, unnoticed.
+    model.opt.disableflags |= int(off.mjDSBL_AUTORESET)
     if not limits:
         model.opt.disableflags |= int(off.mjDSBL_CLAMPCTRL)
         model.actuator_forcelimited[:] = 0
