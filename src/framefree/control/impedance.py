@@ -236,7 +236,6 @@ class Impedance(Law):
 
 
 def _frame_gain(value: Any, what: str, *, definite: bool) -> np.ndarray:
-    given = np.asarray(value, float)
-    if given.shape == (2,):
-        given = np.repeat(given, 3)
-    return gain(given, 6, what, definite=definite, of="three of translation, three of rotation")
+    if np.shape(value) == (2,):
+        value = np.repeat(value, 3)
+    return gain(value, 6, what, definite=definite, of="three of translation, three of rotation")
