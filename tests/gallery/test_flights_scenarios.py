@@ -75,6 +75,18 @@ def test_prediction_over_the_lag_beats_the_plain_law(craft, duration, bars):
     assert (np.array(found[1]) < 2 * np.array(bars)).all()
 
 
+def test_the_recorded_flights_own_approach_is_reported_beside():
+    outcome = QuadTransitions(duration=0.5).run(progress=False)
+    for key in ("rms_position_m", "rms_attitude_deg", "rms_heading_deg"):
+        for prefix in ("", "plain_", "body_", "body_plain_", "flight_"):
+            assert outcome.metrics[prefix + key] > 0
+    assert outcome.metrics["body_rms_attitude_deg"] != outcome.metrics["rms_attitude_deg"]
+    assert any("chosen by comparison" in note for note in outcome.notes)
+    own = QuadTransitions(duration=0.5, approach="body").run(progress=False)
+    assert own.metrics["rms_position_m"] == outcome.metrics["body_rms_position_m"]
+    assert not any(key.startswith("body_") for key in own.metrics)
+
+
 def test_scara_keeps_its_promises():
     kept(Scara().run(progress=False))
 

@@ -14,6 +14,8 @@ from framefree.simulate.measures import rate_error, rms, settling_time
 
 ERROR = (0.2, -0.15, 0.2, 0.3, -0.2, 0.25)
 """First error of the runs with ideal actuators: m and rad, along the body's axes."""
+RECORDED = "body"
+"""Approach of the recorded flights."""
 UNITS = {"position": "m", "attitude": "deg", "heading": "deg"}
 
 
@@ -29,7 +31,10 @@ class Published:
 
 
 class Flown:
-    """A flight, once under the plain law and once predicted over the known lag."""
+    """A flight, once under the plain law and once predicted over the known lag.
+
+    Where another approach was chosen, both are also flown with the one of the recorded flights.
+    """
 
     def __init__(self, craft: Craft, published: Published, settings: Any, progress: Any) -> None:
         self.craft, self.published = craft, published
@@ -41,8 +46,15 @@ class Flown:
             "bias": settings.bias,
             "progress": progress,
         }
+        self.lead = settings.lead or craft.lead
         self.plain = craft.fly(self.approach, lead=0.0, **options)
-        self.predicted = craft.fly(self.approach, lead=settings.lead or craft.lead, **options)
+        self.predicted = craft.fly(self.approach, lead=self.lead, **options)
+        self.as_recorded: dict[str, Run] = {}
+        if self.approach != RECORDED:
+            self.as_recorded = {
+                f"{RECORDED}_predicted": craft.fly(RECORDED, lead=self.lead, **options),
+                f"{RECORDED}_plain": craft.fly(RECORDED, lead=0.0, **options),
+            }
         self.ideal = craft.ideal(self.approach, ERROR, progress=progress)
         times = np.linspace(0, settings.duration, 701)
         self.feasible = feasibility(craft.machine, craft.reference, times)
@@ -54,8 +66,11 @@ class Flown:
     def metrics(self) -> dict[str, Any]:
         """Return the figures of both runs, of the recorded flight, and of the ideal run."""
         found: dict[str, Any] = {}
-        flown = (("", self.rms(self.predicted)), ("plain_", self.rms(self.plain)))
-        for prefix, values in flown:
+        flown = {"": self.predicted, "plain_": self.plain}
+        for name, run in self.as_recorded.items():
+            flown[f"{name.removesuffix('_predicted')}_"] = run
+        for prefix, run in flown.items():
+            values = self.rms(run)
             found |= {f"{prefix}rms_{key}_{UNITS[key]}": value for key, value in values.items()}
         for key, value in zip(UNITS, self.published.raw, strict=True):
             found[f"flight_rms_{key}_{UNITS[key]}"] = value
@@ -127,7 +142,27 @@ class Flown:
 
     def runs(self) -> dict[str, Run]:
         """Return all runs by name."""
-        return {"predicted": self.predicted, "plain": self.plain, "ideal": self.ideal}
+        own = {"predicted": self.predicted, "plain": self.plain, "ideal": self.ideal}
+        return {**own, **self.as_recorded}
+
+    def choice(self) -> str:
+        """Return how approach and lead came to be, and what the recorded flights' own gives."""
+        lead = 1e3 * self.lead
+        if not self.as_recorded:
+            return f"The law is that of the recorded flights; it is told {lead:g} ms ahead."
+        runs = {"chosen": self.predicted, **self.as_recorded}
+        given = {name: self.rms(run) for name, run in runs.items()}
+        shown = {
+            name: ", ".join(f"{value:.3g} {UNITS[key]}" for key, value in values.items())
+            for name, values in given.items()
+        }
+        return (
+            f"The {self.approach} approach and the {lead:g} ms by which the law is told ahead were "
+            "chosen by comparison, on these same flights in simulation. The recorded flights had "
+            f"the {RECORDED} approach: predicted over the same lag it gives rms errors of "
+            f"{shown[f'{RECORDED}_predicted']} (position, attitude, heading), plainly "
+            f"{shown[f'{RECORDED}_plain']}; the chosen one, predicted, {shown['chosen']}."
+        )
 
 
 @dataclass(frozen=True)
@@ -154,7 +189,7 @@ class FlightScenario(Scenario):
             promises=(*flown.promises(), *parts.get("promises", ())),
             figures=(*parts.get("figures", ()), *flown.figures()),
             animations=parts.get("animations", ()),
-            notes=(*parts.get("notes", ()), *NOTES),
+            notes=(*parts.get("notes", ()), flown.choice(), *NOTES),
         )
 
 
