@@ -8,11 +8,13 @@ from framefree.control.prototype import APPROACHES, PrototypeControl
 from framefree.control.prototype.transport import by_errors, by_frame
 from framefree.control.references import JointPath
 from framefree.gallery import scara as arm
+from framefree.gallery.machines.arms import iiwa
 from framefree.gallery.machines.planar import planar_body, slider, wheel
 from framefree.gallery.machines.scara import scara
 from framefree.geometry import Moments
 from framefree.machine import Body, Frame, Joint, Machine, Revolute, motors
 from framefree.simulate import simulate
+from framefree.simulate.measures import rate_error
 
 TIMES = (0, 0.25, 0.5, 1, 1.5, 2, 2.5, 3)
 THETA = {
@@ -154,3 +156,30 @@ def test_work_space_gains_with_a_transport_map_of_the_tool():
     run = simulated(machine, law, reference, first, np.zeros(6), 1.0)
     assert np.allclose(run["W_rate"], -run["W_loss"], rtol=1e-7, atol=1e-9)
     assert run["W"][-1] < 0.2 * run["W"][0]
+
+
+# ---------------------------------------------------------------------- a joint to spare
+
+
+@pytest.mark.parametrize("moving", [False, True])
+def test_seven_joint_arm_with_gains_of_its_tool_and_joints(moving):
+    """Joint gains give inertia to the motion that leaves the tool in its place."""
+    machine = iiwa()
+    machine = machine.attach(*motors(machine.joints))
+    tool, turn = (Moments.of_body(m, (0, 0, 0), J * np.eye(3)) for m, J in ((2, 0.1), (0, 0.05)))
+    own = {"tool": tool, **{(joint.parent, joint.child): turn for joint in machine.joints}}
+    given = [{pair: c * moments for pair, moments in own.items()} for c in (1.0, 8.0, 16.0)]
+    law = PrototypeControl(machine, *given, approach="body")
+    rng = np.random.default_rng(0)
+    place, off = rng.uniform(-1, 1, 7), 0.4 * rng.normal(size=7)
+    size = 0.3 if moving else 0.0
+    path = JointPath(machine, lambda t: [place[i] + size * ca.sin(1.5 * t + i) for i in range(7)])
+    run = simulated(machine, law, path, place + off, np.zeros(7), 4.0, dt=5e-4)
+    # As many motors as joints: the prototype is the closed loop, whatever the reference does.
+    assert np.abs(run["matching_force"]).max() < 1e-11
+    assert np.abs(run.x[-1] - run.reference["x"][-1]).max() < 1e-5
+    assert np.abs(run.x[0] - run.reference["x"][0]).max() > 0.3
+    if not moving:
+        rate, loss = run["W_rate"], run["W_loss"]
+        assert np.allclose(rate, -loss, rtol=0, atol=1e-10 * loss.max())
+        assert rate_error(run.t, run["W"], -loss) < 1e-6

@@ -76,13 +76,13 @@ def test_prediction_over_the_lag_beats_the_plain_law(craft, duration, bars):
 
 
 def test_the_recorded_flights_own_approach_is_reported_beside():
-    outcome = QuadTransitions(duration=0.5).run(progress=False)
+    outcome = QuadLoop(duration=0.5).run(progress=False)
     for key in ("rms_position_m", "rms_attitude_deg", "rms_heading_deg"):
         for prefix in ("", "plain_", "body_", "body_plain_", "flight_"):
             assert outcome.metrics[prefix + key] > 0
     assert outcome.metrics["body_rms_attitude_deg"] != outcome.metrics["rms_attitude_deg"]
     assert any("chosen by comparison" in note for note in outcome.notes)
-    own = QuadTransitions(duration=0.5, approach="body").run(progress=False)
+    own = QuadLoop(duration=0.5, approach="body").run(progress=False)
     assert own.metrics["rms_position_m"] == outcome.metrics["body_rms_position_m"]
     assert not any(key.startswith("body_") for key in own.metrics)
 
@@ -176,6 +176,12 @@ def test_tilting_arms_follow_their_servos():
 
 
 # ---------------------------------------------------------------------- the tricopter with a load
+
+
+def test_the_load_is_carried():
+    outcome = TricopterLoad(duration=2.0).run(progress=False)
+    assert {promise.text for promise in outcome.promises if not promise.holds} == set()
+    assert outcome.metrics["load_rms_position_m"] < 0.03
 
 
 def test_the_eight_bodies_are_the_two_of_the_model_together():

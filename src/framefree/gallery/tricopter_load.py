@@ -12,7 +12,7 @@ from framefree.control.law import Command, Law
 from framefree.control.prototype import PrototypeControl
 from framefree.control.prototype.feasible import feasibility
 from framefree.control.prototype.tuning import matching
-from framefree.control.references import Hold, JointPath
+from framefree.control.references import Hold, JointPath, Reference
 from framefree.control.references.flat_curves import Moves
 from framefree.gallery.flights import errors
 from framefree.gallery.machines import multicopters
@@ -68,6 +68,18 @@ def gains() -> list[dict[str, Moments]]:
     return [{"body": body, "load": load}, {"body": damping}, {"body": stiffness, "load": rod}]
 
 
+class OfModel(Reference):
+    """A reference of the law's own model, whose joints are not those of the machine."""
+
+    def __init__(self, reference: Reference) -> None:
+        self.reference, self.times = reference, reference.times
+        self.units = {f"model.{name}": unit for name, unit in reference.units.items()}
+
+    def at(self, t: Matrix) -> dict[str, Matrix]:
+        """Return its signals, named "model.x", "model.v", "model.a"."""
+        return {f"model.{name}": value for name, value in self.reference.at(t).items()}
+
+
 @dataclass(frozen=True)
 class Carrier(Law):
     """Tracking of craft and load, and below it loops for tilts and speeds.
@@ -86,7 +98,7 @@ class Carrier(Law):
     tracking: PrototypeControl
     speed_rate: float = 60.0
 
-    needs = ("x", "v", "a")
+    needs = ("model.x", "model.v", "model.a")
     units = PrototypeControl.units
 
     @cached_property
@@ -100,7 +112,8 @@ class Carrier(Law):
         own, names = self.machine, ("base", "ball")
         x_model = ca.vertcat(*(x[own.x_slice[name]] for name in names))
         v_model = ca.vertcat(*(v[own.v_slice[name]] for name in names))
-        wanted = self.tracking.control(t, x_model, v_model, reference, memory)
+        followed = {name.removeprefix("model."): reference[name] for name in self.needs}
+        wanted = self.tracking.control(t, x_model, v_model, followed, memory)
         u = ca.SX(own.nu, 1)
         kF, kT = multicopters.THRUST_COEFFICIENT, multicopters.TORQUE_COEFFICIENT
         for k, spin in enumerate(multicopters.TRICOPTER_SPINS, start=1):
@@ -196,7 +209,7 @@ class TricopterLoad(Scenario):
         return simulate(
             machine,
             law,
-            reference,
+            OfModel(reference),
             x,
             v,
             duration=self.duration,
@@ -245,7 +258,7 @@ def _load_error(machine: Machine, run: Run) -> np.ndarray:
 
 def _errors(machine: Machine, model: Machine, run: Run) -> dict[str, np.ndarray]:
     """Return errors of the craft, as the flights have them, and of the load (m)."""
-    x_R = run.reference["x"]
+    x_R = run.reference["model.x"]
     found = errors(run.x[:, machine.x_slice["base"]], x_R[:, model.x_slice["base"]])
     gap = _weights(machine, run.x) - _weights(model, x_R)
     return {**found, "load": np.linalg.norm(gap, axis=1)}
