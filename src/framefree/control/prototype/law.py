@@ -47,7 +47,10 @@ class PrototypeControl(Law):
         With actuators. Where it has loops or couplings, accelerations are those that they allow,
         and the reference must keep them too.
     inertia, damping, stiffness : mapping of frame, or (frame a, frame b), to Moments
-        Given in the axes of frame b; a frame alone is seen from the world. kg, N s/m, N/m.
+        Given in the axes of frame b; a frame alone is seen from the world. kg, N s/m, N/m. All
+        motions of the machine need inertia. `prototype.tuning` finds such parameters from
+        frequencies and damping ratios, as in ``free_body(...).on("body")``; its `matching` tells
+        how well a machine with few inputs can do.
     approach : "particle", "body" or "energy"
         What counts as error of velocity and acceleration. All three agree where the reference
         rests.
