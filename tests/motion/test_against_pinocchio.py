@@ -22,8 +22,18 @@ STATES = 100
 BAR = 1e-10
 
 
-@pytest.mark.parametrize("base", ["fixed", "free"])
-@pytest.mark.parametrize("name", URDFS)
+LARGE = ("tiago", "romeo", "talos", "g1_", "alex", "human", "icub", "centauro")
+
+
+def robots():
+    """Every robot, floating and fixed; of the largest the fixed ones are marked slow."""
+    for name in URDFS:
+        yield name, "free"
+        large = any(word in name for word in LARGE)
+        yield pytest.param(name, "fixed", marks=[pytest.mark.slow] if large else [])
+
+
+@pytest.mark.parametrize(("name", "base"), robots())
 def test_dynamics_agree(name, base):
     root = [pin.JointModelFreeFlyer()] if base == "free" else []
     model = pin.buildModelFromUrdf(str(URDFS[name]), *root)
