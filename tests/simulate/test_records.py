@@ -169,7 +169,10 @@ def started(tmp_path):
 def test_control_c_ends_with_what_was_recorded(tmp_path):
     process = started(tmp_path)
     process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=60)
+    try:
+        output, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()  # should it not have listened
     assert process.returncode == 0
     status, rows = output.split()
     assert status == "interrupted"
