@@ -28,7 +28,7 @@ import casadi as ca
 import numpy as np
 
 from framefree.geometry import se3
-from framefree.machine import Machine
+from framefree.machine import Joint, Machine
 from framefree.machine.joints import (
     Continuous,
     Cylindrical,
@@ -172,10 +172,10 @@ def _groups(kind: object) -> tuple[_Group, ...] | None:
     return None
 
 
-def _travel(joint: object) -> float:
+def _travel(joint: Joint) -> float:
     """Return how far a joint can take its child's origin from where it starts, m."""
-    kind = joint.kind  # type: ignore[attr-defined]
-    reach = np.maximum(np.abs(joint.lower), np.abs(joint.upper))  # type: ignore[attr-defined]
+    kind = joint.kind
+    reach = np.maximum(np.abs(joint.lower), np.abs(joint.upper))
     if isinstance(kind, Prismatic | Cylindrical):
         return float(reach[0])
     if isinstance(kind, Helical):
@@ -294,11 +294,8 @@ def _added(machine: Machine, parts: list[_Part]) -> list[tuple[float, float, flo
         if matrix is not None and place[-1] >= 0:
             X = np.array(ca.DM(se3.adjoint(np.linalg.inv(onto[-1] @ to_body))).full())
             total[place[-1]] += X.T @ np.array(ca.DM(matrix).full()) @ X
-    return [tuple(np.linalg.norm(M[rows, columns], 2) for rows, columns in _BLOCKS) for M in total]  # type: ignore[misc]
+    return [(_norm(M[:3, :3]), _norm(M[:3, 3:]), _norm(M[3:, 3:])) for M in total]
 
 
-_BLOCKS = (
-    (slice(0, 3), slice(0, 3)),
-    (slice(0, 3), slice(3, 6)),
-    (slice(3, 6), slice(3, 6)),
-)
+def _norm(block: np.ndarray) -> float:
+    return float(np.linalg.norm(block, 2))

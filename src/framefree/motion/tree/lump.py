@@ -55,8 +55,7 @@ def _on_parent(link: Link, moved: Rigid) -> Rigid:
     if not link.kind.nv:
         step = link.step(ca.SX(link.x.stop, 1))
         return moved.seen_from(Step(step.rotation, step.r))
-    position = ca.SX(3, 1) if isinstance(link.kind, Prismatic) else se3.position(link.start)
-    return moved.seen_from(Step(se3.rotation(link.start), position))
+    return moved.seen_from(Step(se3.rotation(link.start), se3.position(link.start)))
 
 
 def _sparse(inertia: Rigid) -> Rigid:
