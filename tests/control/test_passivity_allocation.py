@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from framefree.control.allocation import blocks
 from framefree.control.law import ControlError
-from framefree.control.passive.allocation import allocated, groups, least
+from framefree.control.passive.allocation import allocated, least
 
 RNG = np.random.default_rng(0)
 THRUSTERS = np.zeros((8, 10))
@@ -23,7 +24,7 @@ def share():
 
 
 def test_inputs_that_act_together_are_found():
-    assert groups(ca.sparsify(ca.DM(THRUSTERS))) == [
+    assert blocks(ca.sparsify(ca.DM(THRUSTERS))) == [
         (list(range(6)), list(range(8))),
         ([6], [8]),
         ([7], [9]),

@@ -16,6 +16,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from framefree.control.allocation import blocks
 from framefree.control.law import ControlError
 from framefree.control.qp import solve_qp
 from framefree.motion.spatial import Matrix, solve_symmetric
@@ -50,7 +51,7 @@ def allocated(G: Matrix, wanted: Matrix, lower: Any, upper: Any) -> Matrix:
     if not (lower < upper).all():
         raise ControlError("inputs can be shared out only where `lower` < `upper` for all of them")
     u = ca.SX(G.shape[1], 1)
-    for rows, columns in groups(G):
+    for rows, columns in blocks(G):
         block, ask = G[rows, columns], wanted[rows]
         low, high = lower[columns], upper[columns]
         if len(rows) == len(columns) == 1:
@@ -58,17 +59,6 @@ def allocated(G: Matrix, wanted: Matrix, lower: Any, upper: Any) -> Matrix:
         elif rows:
             u[columns] = _shared(block, ask, low, high)
     return u
-
-
-def groups(G: Matrix) -> list[tuple[list[int], list[int]]]:
-    """Return rows and columns of G that hang together by its structure, idle inputs left out."""
-    rows, columns = ca.SX(G).sparsity().get_triplet()
-    found: list[tuple[set[int], set[int]]] = []
-    for row, column in zip(rows, columns, strict=True):
-        touched = [group for group in found if row in group[0] or column in group[1]]
-        merged = ({row}.union(*(g[0] for g in touched)), {column}.union(*(g[1] for g in touched)))
-        found = [group for group in found if group not in touched] + [merged]
-    return [(sorted(a), sorted(b)) for a, b in found]
 
 
 def _shared(G: Matrix, wanted: Matrix, lower: np.ndarray, upper: np.ndarray) -> Matrix:
