@@ -84,3 +84,5 @@ def test_closed_machines_are_compared_with_their_loops_opened():
 def test_unknown_names_are_refused():
     with pytest.raises(FramefreeError, match="no parametrisation `lagrange`"):
         compare(arm(), ["lagrange"])
+    with pytest.raises(FramefreeError, match="no parametrisation `lagrange`"):
+        check(arm(), parametrisations=["skew", "lagrange"])

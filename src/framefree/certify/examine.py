@@ -66,6 +66,7 @@ def check(
         Options of `framefree.read`, such as ``base="free"``.
     """
     start = perf_counter()
+    forms.known(parametrisations)  # a wrong name is refused before the work
     machine, source = _read(path_or_machine, reading)
     subject = Subject(
         machine.numeric,
@@ -110,8 +111,10 @@ def _plan(
     yield "measuring the laws of motion", lambda: laws(subject)
     yield "searching eigenvalues of the mass matrix", lambda: mass_bounds(subject, thorough)
     if parametrisations:
-        names = () if "all" in parametrisations else tuple(parametrisations)
-        yield "comparing parametrisations", lambda: forms.findings(subject.machine, names)
+        yield (
+            "comparing parametrisations",
+            lambda: forms.findings(subject.machine, parametrisations),
+        )
     yield "moving the frames", lambda: [invariance(subject)]
     yield "comparing formulations", lambda: agreement(subject, thorough)
     yield "integrating a free motion", lambda: [conservation(subject)]

@@ -91,16 +91,23 @@ def compare(
     bare = without_forces(replace(machine.numeric, loops=(), couplings=()))
     rng = np.random.default_rng(seed)
     tree, found, refused = Tree(bare), [], {}
-    for name in names or coriolis.NAMES:
-        if name not in coriolis.NAMES:
-            raise FramefreeError(
-                f"there is no parametrisation `{name}`; choose from: {', '.join(coriolis.NAMES)}"
-            )
+    for name in known(names):
         try:
             found.append(_measured(tree, name, states, rng))
         except FramefreeError as error:
             refused[name] = str(error)
     return tuple(found), refused
+
+
+def known(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names if all are those of forms; all forms for none, or for "all"."""
+    if not names or "all" in names:
+        return coriolis.NAMES
+    for name in names:
+        if name not in coriolis.NAMES:
+            choices = ", ".join((*coriolis.NAMES, "all"))
+            raise FramefreeError(f"there is no parametrisation `{name}`; choose from: {choices}")
+    return tuple(names)
 
 
 def attitudes_at_pitch_90(machine: Machine, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
