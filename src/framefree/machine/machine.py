@@ -203,6 +203,25 @@ class Machine(Description):
         paths += [edit.prefixed_path(path, prefix) for path in other.parameters.names]
         return joined.tunable(*paths)
 
+    @property
+    def closed(self) -> bool:
+        """Whether loops or couplings constrain the tree of joints."""
+        return bool(self.loops or self.couplings)
+
+    @cached_property
+    def tree(self) -> "Machine":
+        """The machine without loops and couplings: itself where it has none.
+
+        Tunable numbers stay the same symbols; those that belong to loops and couplings are gone.
+        """
+        if not self.closed:
+            return self
+        tree = replace(self, loops=(), couplings=())
+        if len(self.parameters):
+            set_field(tree, "parameters", self.parameters.only(tunable.of_tree(self)))
+            set_field(tree, "_numeric_form", self.numeric.tree)
+        return tree
+
     def lock(self, joint: str, value: Any = None) -> "Machine":
         """Return the machine with a joint held at a value (nx), by default its neutral one.
 

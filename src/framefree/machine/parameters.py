@@ -39,6 +39,11 @@ class Parameters:
     def __len__(self) -> int:
         return len(self.names)
 
+    def only(self, names: Sequence[str]) -> "Parameters":
+        """Return some of these parameters, with the same symbols and defaults."""
+        places = [self.names.index(name) for name in names]
+        return Parameters(tuple(names), self.symbols[places, 0], self.defaults[places])
+
     def values(self, given: Mapping[str, float] | Sequence[float] | None = None) -> np.ndarray:
         """Return the values (n,): the defaults, changed by a mapping of names or a whole vector."""
         if given is None:

@@ -25,6 +25,13 @@ def parameters(machine: Any, paths: tuple[str, ...]) -> Parameters:
     return Parameters(tuple(paths), symbols, [item.default for item in found])
 
 
+def of_tree(machine: Any) -> list[str]:
+    """Return the paths of a machine's parameters that do not belong to loops or couplings."""
+    names = machine.parameters.names
+    places = zip(names, leaves(machine.numeric, names), strict=True)
+    return [name for name, leaf in places if leaf.owner[0] not in ("loops", "couplings")]
+
+
 def set_values(machine: Any, values: dict[str, Any]) -> dict[str, Any]:
     """Return the sequences of the machine with the numbers at these paths set."""
     return with_values(machine, leaves(machine, tuple(values)), list(values.values()))
