@@ -264,13 +264,19 @@ def test_inertia_of_files_is_kept_but_listed():
 
 def test_closed_machines_have_a_tree():
     closed = arm()
-    assert closed.loops and closed.couplings and closed.closed
-    assert not closed.tree.loops and not closed.tree.couplings and not closed.tree.closed
-    assert closed.tree.bodies == closed.bodies and closed.tree.actuators == closed.actuators
+    assert closed.loops
+    assert closed.couplings
+    assert closed.closed
+    assert not closed.tree.loops
+    assert not closed.tree.couplings
+    assert not closed.tree.closed
+    assert closed.tree.bodies == closed.bodies
+    assert closed.tree.actuators == closed.actuators
     assert closed.tree.tree is closed.tree
     only_loops = closed.replace(couplings=())
     only_couplings = closed.replace(loops=())
-    assert only_loops.closed and only_couplings.closed
+    assert only_loops.closed
+    assert only_couplings.closed
 
 
 def test_the_tree_keeps_its_tunable_numbers():
@@ -278,6 +284,8 @@ def test_the_tree_keeps_its_tunable_numbers():
     tree = closed.tree
     assert tree.parameters.names == ("upper.mass",)
     assert casadi.is_equal(tree.parameters.symbols, closed.parameters.symbols[1])
-    assert tree.with_parameters({"upper.mass": 7.0}).body("upper").moments.total == pytest.approx(7.0)
-    assert not tree.numeric.closed and tree.numeric == arm().tree
+    heavier = tree.with_parameters({"upper.mass": 7.0})
+    assert heavier.body("upper").moments.total == pytest.approx(7.0)
+    assert not tree.numeric.closed
+    assert tree.numeric == arm().tree
     assert pickle.loads(pickle.dumps(tree)) == tree
