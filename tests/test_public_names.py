@@ -29,7 +29,7 @@ assert isinstance(run, ff.Run) and len(run) == 3
         "import framefree.simulate\nimport framefree.simulate.run\nimport framefree as ff\n"
         + RUN
         + "from framefree.simulate.run import Run\nassert Run is ff.Run",
-        "import framefree.cli, framefree.gallery.scenarios, framefree.report\n"
+        "import framefree.cli, framefree.gallery.scenarios, framefree.look.report\n"
         "import framefree as ff\n" + RUN,
     ],
 )
@@ -49,5 +49,5 @@ def test_all_names_are_there():
 def test_what_is_heavy_waits_until_it_is_needed():
     loaded = python("import sys, framefree; print(*sys.modules)").split()
     heavy = {"scipy.optimize", "scipy.spatial", "plotly", "pyarrow", "mujoco", "rich", "typer"}
-    heavy |= {"jax", "pinocchio", "pandas", "framefree.report", "framefree.gallery.scenarios"}
+    heavy |= {"jax", "pinocchio", "pandas", "framefree.look.report", "framefree.gallery.scenarios"}
     assert not heavy & set(loaded)

@@ -19,10 +19,10 @@ from framefree import __version__
 from framefree.errors import FramefreeError
 
 if TYPE_CHECKING:
-    from framefree.gallery.results import Result
-    from framefree.gallery.scenario import Scenario
+    from framefree.gallery.shared.results import Result
+    from framefree.gallery.shared.scenario import Scenario
+    from framefree.look.report.content import Table as Rows
     from framefree.machine import Machine
-    from framefree.report.content import Table as Rows
 
 app = typer.Typer(
     name="framefree",
@@ -98,7 +98,7 @@ def run(
     ] = False,
 ) -> None:
     """Run a scenario; write its report, metrics and records; exit code 1 if it fails."""
-    from framefree.gallery.results import run_into
+    from framefree.gallery.shared.results import run_into
 
     scenario = _scenario(name, settings or [], plant)
     place = folder or Path("runs") / name
@@ -124,9 +124,9 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Compare two results: metrics side by side, and figures of what both recorded."""
-    from framefree.report import write
-    from framefree.report.compare import compare as compared
-    from framefree.report.compare import load
+    from framefree.look.report import write
+    from framefree.look.report.compare import compare as compared
+    from framefree.look.report.compare import load
 
     found = compared(load(first), load(second))
     path = write(found.page, page)
@@ -151,7 +151,7 @@ def show(
     ] = None,
 ) -> None:
     """Print a machine as a tree and draw it."""
-    from framefree.machine import show as shown
+    from framefree.look import show as shown
 
     found = _machine(machine, base, packages)
     out.print(shown.describe(found))
@@ -197,8 +197,8 @@ def check(
         **reading,
     )
     if page is not None:
-        from framefree.report import write
-        from framefree.report.checked import check_page
+        from framefree.look.report import write
+        from framefree.look.report.checked import check_page
 
         write(check_page(report, _machine(machine, base)), page)
     if as_json:

@@ -6,7 +6,7 @@ import pytest
 
 from framefree.control.passive import EulerPassivity, PassivityControl, StationKeeping
 from framefree.control.references import JointPath
-from framefree.gallery.vehicle_checks import largest_jump
+from framefree.gallery.scenarios.vehicles.vehicle_checks import largest_jump
 from framefree.geometry import Moments
 from framefree.machine import (
     Body,

@@ -7,10 +7,10 @@ import pytest
 from framefree.control.prototype import APPROACHES, PrototypeControl
 from framefree.control.prototype.transport import by_errors, by_frame
 from framefree.control.references import JointPath
-from framefree.gallery import scara as arm
 from framefree.gallery.machines.arms import iiwa
 from framefree.gallery.machines.planar import planar_body, slider, wheel
 from framefree.gallery.machines.scara import scara
+from framefree.gallery.scenarios.prototypes import scara as arm
 from framefree.geometry import Moments
 from framefree.machine import Body, Frame, Joint, Machine, Revolute, motors
 from framefree.simulate import simulate

@@ -16,9 +16,9 @@ from framefree.control.references.flat_curves import (
     Moves,
     Spline,
 )
-from framefree.gallery import flights
 from framefree.gallery.machines.multicopters import quadcopter, tricopter
 from framefree.gallery.machines.scara import scara
+from framefree.gallery.scenarios.prototypes import flights
 
 
 def sampled(reference, t):

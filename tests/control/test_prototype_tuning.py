@@ -19,10 +19,10 @@ from framefree.control.prototype.tuning import (
     sideways,
     thrust_borne,
 )
-from framefree.gallery import bicopter_circle, pvtol
-from framefree.gallery.flights import QUADCOPTER_GAINS
 from framefree.gallery.machines import planar
 from framefree.gallery.machines.multicopters import bicopter, quadcopter, tricopter
+from framefree.gallery.scenarios.prototypes import bicopter_circle, pvtol
+from framefree.gallery.scenarios.prototypes.flights import QUADCOPTER_GAINS
 
 POLES = characteristic((3.0, 0.8), (12.0, 0.8))
 

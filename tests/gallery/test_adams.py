@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from framefree.gallery.rotations import about, from_wxyz
+from framefree.gallery.shared.rotations import about, from_wxyz
 from framefree.geometry import Moments
 from framefree.machine import (
     Body,

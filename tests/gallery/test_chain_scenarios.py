@@ -7,12 +7,16 @@ import pytest
 
 import framefree as ff
 from framefree.control.references.base import Reference
-from framefree.gallery.chain_free import ChainFree
-from framefree.gallery.chain_measures import body_poses, frame_errors, violations_of_s
-from framefree.gallery.chain_pose import ChainPose
-from framefree.gallery.chain_reach import ChainReach, ReachSetting
-from framefree.gallery.chain_velocity import ChainVelocity
 from framefree.gallery.machines.chains import chain
+from framefree.gallery.scenarios.ports.chain_free import ChainFree
+from framefree.gallery.scenarios.ports.chain_measures import (
+    body_poses,
+    frame_errors,
+    violations_of_s,
+)
+from framefree.gallery.scenarios.ports.chain_pose import ChainPose
+from framefree.gallery.scenarios.ports.chain_reach import ChainReach, ReachSetting
+from framefree.gallery.scenarios.ports.chain_velocity import ChainVelocity
 from framefree.machine import MachineError
 from framefree.simulate import simulate
 from framefree.simulate.measures import rate_error, rms

@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from framefree.gallery import double_pendulum, four_bar, free_body, heavy_top
 from framefree.gallery.machines import classics
-from framefree.gallery.rotations import from_wxyz
 from framefree.gallery.scenarios import SCENARIOS
+from framefree.gallery.scenarios.classics import double_pendulum, four_bar, free_body, heavy_top
+from framefree.gallery.shared.rotations import from_wxyz
 from framefree.geometry import Moments
 from framefree.motion import equations
 

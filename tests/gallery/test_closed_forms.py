@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from framefree.gallery.closed_forms import (
+from framefree.gallery.scenarios.classics.closed_forms import (
     asymmetric_body,
     axisymmetric_body,
     integral,
     lagrange_top,
     swinging_over,
 )
-from framefree.gallery.rotations import about, angle_between, from_wxyz
+from framefree.gallery.shared.rotations import about, angle_between, from_wxyz
 
 FACTS = Path(__file__).parents[2].parent / "shared" / "facts" / "oracles.json"
 needs_facts = pytest.mark.skipif(not FACTS.exists(), reason="the reference numbers are not here")

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from framefree.gallery.crane_checks import CHECKS, PUSH, published_error
 from framefree.gallery.machines.crane import (
     COORDINATES,
     arm_moments,
@@ -18,6 +17,7 @@ from framefree.gallery.machines.crane import (
     elbow_slope,
 )
 from framefree.gallery.machines.five_bar import LOWER, UPPER, five_bar, five_bar_at
+from framefree.gallery.scenarios.series_parallel.crane_checks import CHECKS, PUSH, published_error
 from framefree.machine import MachineError
 from framefree.motion import equations
 from framefree.motion.embedded import Embedded

@@ -7,10 +7,6 @@ import numpy as np
 import pytest
 
 from framefree.control.robust import RobustControl
-from framefree.gallery.crane import Crane
-from framefree.gallery.crane_parts import GAINS, PATH, PRINTED_GAINS, Tracking, joint_path
-from framefree.gallery.crane_reconfigured import CraneReconfigured, rebuilt_error
-from framefree.gallery.five_bar import FiveBar
 from framefree.gallery.machines.crane import (
     COORDINATES,
     STROKE,
@@ -20,6 +16,19 @@ from framefree.gallery.machines.crane import (
     crane_state,
 )
 from framefree.gallery.scenarios import SCENARIOS
+from framefree.gallery.scenarios.series_parallel.crane import Crane
+from framefree.gallery.scenarios.series_parallel.crane_parts import (
+    GAINS,
+    PATH,
+    PRINTED_GAINS,
+    Tracking,
+    joint_path,
+)
+from framefree.gallery.scenarios.series_parallel.crane_reconfigured import (
+    CraneReconfigured,
+    rebuilt_error,
+)
+from framefree.gallery.scenarios.series_parallel.five_bar import FiveBar
 from framefree.motion.embedded import Embedded, tunable_body
 from framefree.simulate import simulate
 

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from framefree.gallery.arm_pose import ArmPose, decay
-from framefree.gallery.dual_arm import DualArm
-from framefree.gallery.dual_arm_limits import DualArmLimits
-from framefree.gallery.dual_arm_parts import (
+from framefree.gallery.machines.dual_arm import START, dual_arm
+from framefree.gallery.scenarios.cooperation.arm_pose import ArmPose, decay
+from framefree.gallery.scenarios.cooperation.dual_arm import DualArm
+from framefree.gallery.scenarios.cooperation.dual_arm_limits import DualArmLimits
+from framefree.gallery.scenarios.cooperation.dual_arm_parts import (
     CIRCLE,
     HELD_CIRCLE,
     PUBLISHED,
@@ -16,8 +17,7 @@ from framefree.gallery.dual_arm_parts import (
     published_law,
     strict_law,
 )
-from framefree.gallery.machines.dual_arm import START, dual_arm
-from framefree.gallery.two_arms import TwoArms
+from framefree.gallery.scenarios.cooperation.two_arms import TwoArms
 
 pytest.importorskip("mujoco")
 

@@ -7,7 +7,7 @@ import pytest
 
 from framefree.control.references.flat_curves import FLIP, LOOP
 from framefree.errors import FramefreeError
-from framefree.gallery import recorded
+from framefree.gallery.scenarios.prototypes import recorded
 
 FLIGHTS = Path(__file__).parents[3] / "shared" / "facts" / "flight"
 

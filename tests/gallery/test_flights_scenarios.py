@@ -4,18 +4,18 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from framefree.gallery import flights
-from framefree.gallery.attitude import Attitude
-from framefree.gallery.bicopter_circle import BicopterCircle
-from framefree.gallery.drives import PropellerDrive, TiltDrive
 from framefree.gallery.machines.multicopter_load import tricopter_and_load, tricopter_with_load
-from framefree.gallery.pvtol import Pvtol
-from framefree.gallery.quad_flip import QuadFlip
-from framefree.gallery.quad_loop import QuadLoop
-from framefree.gallery.quad_transitions import QuadTransitions
-from framefree.gallery.scara import Scara
-from framefree.gallery.tricopter import Tricopter
-from framefree.gallery.tricopter_load import TricopterLoad
+from framefree.gallery.scenarios.prototypes import flights
+from framefree.gallery.scenarios.prototypes.attitude import Attitude
+from framefree.gallery.scenarios.prototypes.bicopter_circle import BicopterCircle
+from framefree.gallery.scenarios.prototypes.drives import PropellerDrive, TiltDrive
+from framefree.gallery.scenarios.prototypes.pvtol import Pvtol
+from framefree.gallery.scenarios.prototypes.quad_flip import QuadFlip
+from framefree.gallery.scenarios.prototypes.quad_loop import QuadLoop
+from framefree.gallery.scenarios.prototypes.quad_transitions import QuadTransitions
+from framefree.gallery.scenarios.prototypes.scara import Scara
+from framefree.gallery.scenarios.prototypes.tricopter import Tricopter
+from framefree.gallery.scenarios.prototypes.tricopter_load import TricopterLoad
 from framefree.motion import equations
 from framefree.simulate.measures import rms
 

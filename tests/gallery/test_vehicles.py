@@ -10,16 +10,20 @@ import pytest
 
 from framefree.control.law import OpenLoop
 from framefree.control.passive import FreeFloating, PassivityControl, Rolling
-from framefree.gallery.auv_arm import AuvArm
-from framefree.gallery.auv_arm_parts import Loop, pitch
 from framefree.gallery.machines import auv as vehicle_numbers
 from framefree.gallery.machines.auv import auv, auv_rest
 from framefree.gallery.machines.rover import WHEEL, rolling, rover_arm
 from framefree.gallery.machines.space_arm import space_arm
-from framefree.gallery.rover_arm import RoverArm
 from framefree.gallery.scenarios import SCENARIOS
-from framefree.gallery.space_arm import SpaceArm
-from framefree.gallery.vehicle_checks import largest_jump, residual_promises, residuals
+from framefree.gallery.scenarios.vehicles.auv_arm import AuvArm
+from framefree.gallery.scenarios.vehicles.auv_arm_parts import Loop, pitch
+from framefree.gallery.scenarios.vehicles.rover_arm import RoverArm
+from framefree.gallery.scenarios.vehicles.space_arm import SpaceArm
+from framefree.gallery.scenarios.vehicles.vehicle_checks import (
+    largest_jump,
+    residual_promises,
+    residuals,
+)
 from framefree.motion.tree import Tree
 from framefree.simulate import simulate
 

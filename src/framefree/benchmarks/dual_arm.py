@@ -14,8 +14,8 @@ from framefree.benchmarks.peers import pinocchio, to_pinocchio
 from framefree.benchmarks.timing import best_seconds, speedup
 from framefree.control.tasks import Kkt, Weighted
 from framefree.errors import FramefreeError
-from framefree.gallery.dual_arm_parts import CIRCLE, WEIGHT, published_law
 from framefree.gallery.machines.dual_arm import HOLD, START, dual_arm
+from framefree.gallery.scenarios.cooperation.dual_arm_parts import CIRCLE, WEIGHT, published_law
 from framefree.kernel import Kernel, compile
 from framefree.simulate import simulate
 

@@ -12,7 +12,12 @@ import numpy as np
 
 from framefree.benchmarks.timing import best_seconds, speedup
 from framefree.errors import FramefreeError
-from framefree.gallery.flights import QUADCOPTER_GAINS, Craft, quadcopter_craft, transitions
+from framefree.gallery.scenarios.prototypes.flights import (
+    QUADCOPTER_GAINS,
+    Craft,
+    quadcopter_craft,
+    transitions,
+)
 from framefree.kernel import Kernel, compile
 from framefree.machine.formats.write_mjcf import to_mjcf
 from framefree.simulate.integrators import INTEGRATORS

@@ -123,7 +123,7 @@ class Run:
             Of the file.
         """
         # Reports are made of runs, so that this one step back is taken when it is asked for.
-        from framefree.report import run_page, write
+        from framefree.look.report import run_page, write
 
         path = Path(path)
         file = path if path.suffix.lower() in (".html", ".htm") else path / "report.html"

@@ -1,0 +1,1 @@
+"""Textbook motions with closed forms: a top, a double pendulum, linkages, a body alone."""

@@ -1,0 +1,1 @@
+"""Arms that hold one object: couplings and prioritised tasks [Milioshin2024]."""

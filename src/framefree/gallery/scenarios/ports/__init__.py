@@ -1,0 +1,1 @@
+"""Chains that a virtual port controls [Eslami2025]."""

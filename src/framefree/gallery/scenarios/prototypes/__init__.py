@@ -1,0 +1,1 @@
+"""Closed loops shaped after a prototype; multicopters [Konz2024]."""

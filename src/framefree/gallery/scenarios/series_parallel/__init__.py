@@ -1,0 +1,1 @@
+"""Closed chains in minimal coordinates, and robust control [Dastranj2026]."""

@@ -1,0 +1,1 @@
+"""Vehicles that carry arms [From2010]."""

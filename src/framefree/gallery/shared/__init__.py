@@ -1,0 +1,1 @@
+"""What all scenarios share: their contract, running one into a folder, attitudes of records."""

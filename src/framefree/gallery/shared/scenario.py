@@ -1,0 +1,109 @@
+"""What a scenario is: a worked experiment that runs by name and says what it promises.
+
+To add one, write a file with a frozen dataclass that subclasses `Scenario` and list the class in
+`framefree.gallery.scenarios.SCENARIOS`:
+
+1. ``name``: what `framefree run` calls it, as in "heavy-top";
+2. its docstring: the first line is what `framefree list` prints, the rest opens the report;
+3. its fields: the settings, each with a default, which `--set key=value` replaces. A scenario that
+   runs on several plants has ``plant: str = "native"``;
+4. ``run(progress)``: simulates and returns an `Outcome`.
+
+Metrics are flat, in snake_case, with the unit as suffix (``_m``, ``_rad``, ``_deg``, ``_s``).
+"""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, Self
+
+from framefree.errors import FramefreeError
+from framefree.look.report import Animation, Figure, Promise
+from framefree.simulate import Run
+
+__all__ = ["Outcome", "Promise", "Scenario"]
+
+RESERVED_METRICS = ("name", "ok", "failed_promises", "wall_seconds")
+RESERVED_RUNS = ("metrics", "report")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a scenario gives.
+
+    Attributes
+    ----------
+    runs : dict of str to Run
+        By short names, which become names of files.
+    metrics : dict of str to number
+    promises : tuple of Promise
+    figures : tuple of Figure
+    animations : tuple of Animation
+    notes : tuple of str
+        Paragraphs for the reader of the report.
+    """
+
+    runs: Mapping[str, Run]
+    metrics: Mapping[str, float | int | bool | str]
+    promises: tuple[Promise, ...]
+    figures: tuple[Figure, ...] = ()
+    animations: tuple[Animation, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        for key in self.metrics:
+            taken = key in RESERVED_METRICS or key.startswith("setting_")
+            if taken or not re.fullmatch(r"[a-z][a-z0-9_]*", key):
+                raise FramefreeError(
+                    f"the metric `{key}` needs a name in snake_case other than setting_..., "
+                    + ", ".join(RESERVED_METRICS)
+                )
+        for name in self.runs:
+            if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name) or name in RESERVED_RUNS:
+                raise FramefreeError(
+                    f"the run `{name}` needs a name that a file may have, other than "
+                    + ", ".join(RESERVED_RUNS)
+                )
+
+    @property
+    def ok(self) -> bool:
+        """Whether all promises hold."""
+        return all(promise.holds for promise in self.promises)
+
+
+@dataclass(frozen=True)
+class Scenario(ABC):
+    """Base of all scenarios; see the contract at the top of this file."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def run(self, progress: bool | None = None) -> Outcome:
+        """Simulate, and return what came of it."""
+
+    @classmethod
+    def summary(cls) -> str:
+        """Return the first line of the docstring."""
+        return (cls.__doc__ or "").strip().splitlines()[0]
+
+    def with_settings(self, texts: Mapping[str, str]) -> Self:
+        """Return this scenario with settings replaced, given as text, as on a command line."""
+        return replace(self, **{key: self._parsed(key, text) for key, text in texts.items()})
+
+    def _parsed(self, key: str, text: str) -> Any:
+        known = {f.name: getattr(self, f.name) for f in fields(self)}
+        if key not in known:
+            have = ", ".join(f"`{name}`" for name in known) or "none"
+            raise FramefreeError(f"`{self.name}` has no setting `{key}`; it has: {have}")
+        kind = type(known[key])
+        if kind is bool and text.lower() in ("true", "false"):
+            return text.lower() == "true"
+        try:
+            if kind in (int, float, str) and text.lower() != "nan":
+                return kind(text)
+        except ValueError:
+            pass
+        kinds = {bool: "true or false", int: "an integer", float: "a number"}
+        expected = kinds.get(kind, kind.__name__)
+        raise FramefreeError(f"the setting `{key}` of `{self.name}` must be {expected}, got {text}")

@@ -1,0 +1,1 @@
+"""Looking at machines and runs: trees in text, pictures, and reports that open in a browser."""

@@ -1,0 +1,262 @@
+"""The figures and the animation that any run gets, from what it has recorded."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from framefree.look.report.content import Animation, Figure, Page
+from framefree.look.report.scene import as_position_and_wxyz, drawn_machine, one_trajectory
+from framefree.motion.tree import Tree
+from framefree.simulate.columns import Channel
+from framefree.simulate.run import Run
+
+LINES = 12
+"""Most lines of a figure; what has more entries gets several figures."""
+FIGURES = 4
+"""Most figures of one recorded array."""
+_STATE = {"x": "Configuration", "v": "Velocity", "u": "Input"}
+_SYMBOL = {"x": "x", "v": "v", "u": "u"}
+_OWN = ("kinetic", "potential", "position_error", "velocity_error", "joint_wrench", "V", "V_rate")
+
+
+def run_page(run: Run, title: str = "", trajectory: int = 0, **options: Any) -> Page:
+    """Return the page of a run: default figures and animation of one of its trajectories."""
+    name = title or (run.machine.name if run.machine is not None else "") or "A run"
+    notes = []
+    if run.batch is not None:
+        notes.append(f"Trajectory {trajectory} of {run.batch} (counted from 0) is shown.")
+    single = one_trajectory(run, trajectory)
+    trouble = "" if run.status == "finished" else f"The run is {run.status}."
+    return Page(
+        title=name,
+        runs={"run": run},
+        figures=default_figures(single),
+        animations=(default_animation(single),),
+        notes=tuple(notes),
+        trouble=run.meta.get("failure", trouble),
+        **options,
+    )
+
+
+def default_animation(run: Run, title: str = "Motion") -> Animation:
+    """Return the motion of a run, with trails of the frames that a reference is given for."""
+    trails: tuple[str, ...] = ()
+    paths: dict[str, np.ndarray] = {}
+    if run.machine is not None:
+        names = {frame.name for frame in (*run.machine.frames, *run.machine.bodies)}
+        for key, value in run.reference.items():
+            frame, _, what = key.rpartition(".")
+            if what == "pose" and frame in names and value.shape[-2:] == (4, 4):
+                trails += (frame,)
+                paths[f"{frame} reference"] = value[:, :3, 3]
+    return Animation(title, run, trails, paths)
+
+
+def default_figures(run: Run) -> tuple[Figure, ...]:
+    """Return figures of all that a run of one trajectory has recorded."""
+    figures = [
+        *_energy(run),
+        *_state(run, "x"),
+        *_tracking(run),
+        *_state(run, "v"),
+        *_state(run, "u"),
+        *_lyapunov(run),
+        *_others(run),
+        *_constraints(run),
+        *_wrenches(run),
+    ]
+    return tuple(figures)
+
+
+# ---------------------------------------------------------------------- one kind each
+
+
+def _energy(run: Run) -> list[Figure]:
+    if not {"kinetic", "potential"} <= set(run.signals):
+        return []
+    total = run.energy
+    values = {"kinetic": run["kinetic"], "potential": run["potential"], "total": total}
+    change = f"The total changes by {total[-1] - total[0]:.3g} J." if len(run) else ""
+    return [Figure.over_time("Energy", "energy (J)", run.t, values, caption=change)]
+
+
+def _state(run: Run, name: str) -> list[Figure]:
+    channel = _channel(run, "state", name)
+    if channel is None:
+        return []
+    given = _channel(run, "reference", name)
+    dashed: dict[str, np.ndarray] = {}
+    if given is not None:
+        rows = run.reference[name].reshape(len(run), -1)
+        dashed = {entry: rows[:, i] for i, entry in enumerate(given.entries)}
+    return _entries(run, channel, _STATE[name], _SYMBOL[name], dashed)
+
+
+def _tracking(run: Run) -> list[Figure]:
+    """Return errors against references of the joints and of frames."""
+    if run.machine is None or not len(run):
+        return []
+    machine, figures = drawn_machine(run), []
+    given = _channel(run, "reference", "x")
+    if given is not None and given.entries == machine.x_names:
+        error = machine.difference(run.x, run.reference["x"])
+        units = run.units("v")
+        channel = Channel(
+            "signals",
+            "error",
+            (machine.nv,),
+            machine.v_names,
+            tuple(unit.removesuffix("/s") for unit in units),
+        )
+        figures += _figures_of(run.t, error, channel, "Tracking error of the joints", "error")
+    tree = Tree(replace(machine, loops=(), couplings=()))
+    for key, value in run.reference.items():
+        frame, _, what = key.rpartition(".")
+        known = frame in machine.body_index or frame in {f.name for f in machine.frames}
+        if what == "pose" and known and value.shape[1:] == (4, 4):
+            pose = tree.kernel(f"frame_pose:{frame}")(np.ascontiguousarray(run.x))
+            figures += _pose_error(run.t, frame, pose, value)
+    return figures
+
+
+def _pose_error(t: np.ndarray, frame: str, pose: np.ndarray, given: np.ndarray) -> list[Figure]:
+    apart = np.linalg.norm(pose[:, :3, 3] - given[:, :3, 3], axis=1)
+    between = np.zeros_like(pose)
+    between[:, :3, :3] = np.swapaxes(given[:, :3, :3], 1, 2) @ pose[:, :3, :3]
+    wxyz = as_position_and_wxyz(between)[:, 3:]
+    angle = 2 * np.arctan2(np.linalg.norm(wxyz[:, 1:], axis=1), np.abs(wxyz[:, 0]))
+    return [
+        Figure.over_time(f"Position error of {frame}", "distance (m)", t, {frame: apart}),
+        Figure.over_time(f"Attitude error of {frame}", "angle (rad)", t, {frame: angle}),
+    ]
+
+
+def _lyapunov(run: Run) -> list[Figure]:
+    figures = []
+    for name, title in (("V", "Lyapunov function"), ("V_rate", "Rate of the Lyapunov function")):
+        if name not in run.signals or run.signals[name].ndim != 1:
+            continue
+        unit = run.units(name)[0] or ("J" if "J" in run.units("V") else "")
+        unit = f"{unit}/s" if name == "V_rate" and unit and "/s" not in unit else unit
+        values = run.signals[name]
+        positive = values[values > 0]
+        wide = name == "V" and len(positive) > 1 and positive.max() > 1e3 * positive.min()
+        label = f"{name} ({unit})" if unit else name
+        figures.append(Figure.over_time(title, label, run.t, {name: values}, logarithmic=wide))
+    return figures
+
+
+def _others(run: Run) -> list[Figure]:
+    """Return what the law and the plant tell beyond that, each array by itself."""
+    figures: list[Figure] = []
+    for channel in run.channels:
+        known = channel.name in _OWN or channel.name.endswith("_apart")
+        if channel.group == "signals" and not known and channel.name in run.signals:
+            title = channel.name.replace("_", " ").replace(".", " ")
+            figures += _entries(run, channel, title[:1].upper() + title[1:], channel.name)
+    return figures
+
+
+def _constraints(run: Run) -> list[Figure]:
+    """Return by how much constraints are violated, as the largest entry."""
+    figures = []
+    titles = {
+        "position_error": ("Constraint error, positions", "largest error (m or rad)"),
+        "velocity_error": ("Constraint error, velocities", "largest error (m/s or rad/s)"),
+    }
+    for name, (title, label) in titles.items():
+        if name in run.signals and run.signals[name].size:
+            worst = np.abs(run.signals[name].reshape(len(run), -1)).max(axis=1)
+            figures.append(
+                Figure.over_time(title, label, run.t, {"largest": worst}, logarithmic=True)
+            )
+    apart = {name: value for name, value in run.signals.items() if name.endswith("_apart")}
+    if apart:
+        figures.append(
+            Figure.over_time("Joints apart", "largest error", run.t, apart, logarithmic=True)
+        )
+    return figures
+
+
+def _wrenches(run: Run) -> list[Figure]:
+    wrench = run.signals.get("joint_wrench")
+    channel = _channel(run, "signals", "joint_wrench")
+    if wrench is None or channel is None or wrench.ndim != 3 or wrench.shape[2] != 6:
+        return []
+    names = [entry.rpartition(".")[0] for entry in channel.entries[::6]] or [
+        str(i) for i in range(wrench.shape[1])
+    ]
+    figures: list[Figure] = []
+    for title, unit, part in (
+        ("Joint forces", "N", slice(0, 3)),
+        ("Joint moments", "Nm", slice(3, 6)),
+    ):
+        size = np.linalg.norm(wrench[:, :, part], axis=2)
+        like = Channel("signals", title, (len(names),), tuple(names), (unit,))
+        figures += _figures_of(run.t, size, like, title, "size")
+    return figures
+
+
+# ---------------------------------------------------------------------- arrays
+
+
+def _channel(run: Run, group: str, name: str) -> Channel | None:
+    found = [c for c in run.channels if c.group == group and c.name == name and c.size]
+    return found[0] if found else None
+
+
+def _entries(
+    run: Run, channel: Channel, title: str, symbol: str, dashed: dict[str, Any] | None = None
+) -> list[Figure]:
+    arrays = {"state": {"x": run.x, "v": run.v, "u": run.u}, "signals": run.signals}
+    values = arrays.get(channel.group, run.reference)[channel.name]
+    return _figures_of(run.t, values.reshape(len(run), -1), channel, title, symbol, dashed)
+
+
+def _figures_of(
+    t: np.ndarray,
+    values: np.ndarray,
+    channel: Channel,
+    title: str,
+    symbol: str,
+    dashed: dict[str, Any] | None = None,
+) -> list[Figure]:
+    """Return figures of the entries (rows, n) of a channel: one a unit, more if there are many."""
+    units = (
+        channel.units if len(channel.units) == channel.size else channel.units[:1] * channel.size
+    )
+    units = units or ("",) * channel.size
+    entries = channel.entries if len(channel.entries) == channel.size else ()
+    names = entries or tuple(_index(channel, i) for i in range(channel.size))
+    figures = []
+    for unit in dict.fromkeys(units):
+        mine = [i for i in range(channel.size) if units[i] == unit]
+        groups = [mine[k : k + LINES] for k in range(0, len(mine), LINES)]
+        for k, group in enumerate(groups[:FIGURES]):
+            lines = _lines(names, values, group, dashed or {})
+            part = f" ({k + 1} of {len(groups)})" if len(groups) > 1 else ""
+            left = len(mine) - LINES * FIGURES
+            caption = f"{left} more are in the table." if k == FIGURES - 1 and left > 0 else ""
+            label = f"{symbol} ({unit})" if unit else symbol
+            figures.append(Figure.over_time(title + part, label, t, lines, caption=caption))
+    return figures
+
+
+def _lines(
+    names: tuple[str, ...], values: np.ndarray, group: Iterable[int], dashed: dict[str, Any]
+) -> dict[str, np.ndarray]:
+    found = {}
+    for i in group:
+        found[names[i]] = values[:, i]
+        if names[i] in dashed:
+            found[f"{names[i]} reference*"] = dashed[names[i]]
+    return found
+
+
+def _index(channel: Channel, i: int) -> str:
+    if not channel.shape:
+        return channel.name
+    index = np.unravel_index(i, channel.shape)
+    return f"{channel.name}[{', '.join(str(int(k)) for k in index)}]"

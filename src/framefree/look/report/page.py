@@ -1,0 +1,268 @@
+"""One HTML file that opens offline: text, tables, figures and animations."""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from plotly.offline import get_plotlyjs
+
+from framefree.look.report.content import Animation, Figure, Page, Promise, Setting, Table
+from framefree.look.report.facts import facts_of, machine_text
+from framefree.look.report.packing import script_json
+from framefree.look.report.plot import plot
+from framefree.look.report.prose import body, headline, inline, number, paragraphs
+from framefree.look.report.scene import drawn_machine, scene
+from framefree.simulate.describe import versions
+from framefree.simulate.run import Run
+
+_ICONS = (
+    '<svg class="start" viewBox="0 0 16 16" aria-hidden="true"><path d="M3 1.5v13l11-6.5z"/></svg>'
+    '<svg class="stop" viewBox="0 0 16 16" aria-hidden="true">'
+    '<path d="M3 2h3.5v12H3zM9.5 2H13v12H9.5z"/></svg>'
+)
+
+
+def write(page: Page, path: Any) -> Path:
+    """Write a page as one HTML file, making its folder; return its path."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(html(page), encoding="utf-8")
+    return path
+
+
+def html(page: Page) -> str:
+    """Return a page as HTML."""
+    data: list[str] = []
+    shown, hidden = _animations(page, data)
+    notes = (*page.notes, *hidden)
+    sections = [
+        _header(page),
+        _top(shown, _promises(page.promises)),
+        _section("Notes", "".join(paragraphs(note) for note in notes)),
+        _section("Metrics", _metrics(page.metrics)),
+        *(_section(escape(table.title), _table(table)) for table in page.tables),
+        _section("Figures", _figures(page.figures, data)),
+        _section("What was simulated", _simulated(page)),
+        f"<footer>Written by framefree {escape(versions().get('framefree', ''))}.</footer>",
+    ]
+    assets = files("framefree.look.report") / "assets"
+    script = (assets / "report.js").read_text(encoding="utf-8")
+    style = (assets / "report.css").read_text(encoding="utf-8")
+    return "\n".join(
+        [
+            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            # Nothing outside this file is ever asked for.
+            '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
+            "script-src 'unsafe-inline' 'unsafe-eval' blob:; style-src 'unsafe-inline'; "
+            'img-src data: blob:; font-src data:; connect-src data: blob:; worker-src blob:">',
+            f'<link rel="icon" href="data:,">\n<title>{escape(page.title)}</title>',
+            f"<style>\n{style}</style>\n</head>\n<body>\n<main>",
+            *(section for section in sections if section),
+            "</main>",
+            *data,
+            f"<script>{get_plotlyjs()}</script>",
+            f"<script>{script}</script>\n</body>\n</html>\n",
+        ]
+    )
+
+
+# ---------------------------------------------------------------------- sections
+
+
+def _header(page: Page) -> str:
+    text = headline(page.text) if page.text else ""
+    parts = ['<header><div class="kind">framefree report</div>', f"<h1>{escape(page.title)}</h1>"]
+    if text:
+        parts.append(f'<p class="lead">{inline(text)}</p>')
+    parts.append(_verdict(page))
+    if page.text:
+        parts.append(paragraphs(body(page.text)))
+    return "\n".join([*parts, "</header>"])
+
+
+def _verdict(page: Page) -> str:
+    if page.trouble:
+        return f'<div class="trouble bad">{escape(page.trouble)}</div>'
+    if not page.promises:
+        return ""
+    failed = sum(not promise.holds for promise in page.promises)
+    count = len(page.promises)
+    if failed:
+        words = f"{failed} of {count} promises {'does' if failed == 1 else 'do'} not hold"
+        return f'<span class="badge bad">{words}</span>'
+    words = "the promise holds" if count == 1 else f"all {count} promises hold"
+    return f'<span class="badge good">{words}</span>'
+
+
+def _top(animations: list[str], promises: str) -> str:
+    """Return the first animation beside the promises, and further animations below."""
+    if not animations:
+        return promises
+    split = " split" if promises else ""
+    first = f'<div class="top{split}">{animations[0]}{promises}</div>'
+    rest = "".join(animations[1:])
+    return first + (f'<div class="grid">{rest}</div>' if rest else "")
+
+
+def _section(title: str, content: str) -> str:
+    return f"<section><h2>{title}</h2>\n{content}\n</section>" if content else ""
+
+
+def _promises(promises: tuple[Promise, ...]) -> str:
+    if not promises:
+        return ""
+    rows = "".join(
+        f'<tr><td class="mark">{_mark(promise.holds)}</td><td>{inline(promise.text)}</td>'
+        f'<td class="value">{number(float(promise.value), 4)}</td>'
+        f'<td class="value">≤ {number(float(promise.bound), 4)}</td></tr>'
+        for promise in promises
+    )
+    head = '<tr><th></th><th></th><th class="value">measured</th><th class="value">bound</th></tr>'
+    return (
+        f'<section class="card promises"><h3>Promises</h3><div class="scroll"><table>{head}{rows}'
+        "</table></div></section>"
+    )
+
+
+def _mark(holds: bool) -> str:
+    if holds:
+        return '<span class="good" role="img" aria-label="holds">✓</span>'
+    return '<span class="bad" role="img" aria-label="does not hold">✗</span>'
+
+
+def _metrics(metrics: Mapping[str, Any]) -> str:
+    if not metrics:
+        return ""
+    rows = "".join(
+        f'<div><code class="key">{escape(key)}</code>'
+        f'<span class="number" title="{escape(repr(value))}">{escape(number(value))}</span></div>'
+        for key, value in metrics.items()
+    )
+    return f'<div class="card"><div class="metrics">{rows}</div></div>'
+
+
+def _table(table: Table) -> str:
+    kinds = ["key", *(_kind(column) for column in list(zip(*table.rows, strict=True))[1:])]
+    head = "".join(
+        f'<th class="{kind}">{escape(name)}</th>'
+        for kind, name in zip(kinds, table.columns, strict=False)
+    )
+    rows = "".join(
+        "<tr>"
+        + "".join(
+            f'<td class="{kind}">{escape(value if isinstance(value, str) else number(value))}</td>'
+            for kind, value in zip(kinds, row, strict=True)
+        )
+        + "</tr>"
+        for row in table.rows
+    )
+    return f'<div class="card scroll"><table><tr>{head}</tr>{rows}</table></div>' if rows else ""
+
+
+def _kind(column: Sequence[Any]) -> str:
+    """Tell a column of sentences, which wrap, from one of numbers or single words."""
+    texts = any(isinstance(value, str) and len(value) > 24 for value in column)
+    return "words" if texts else "value"
+
+
+def _animations(page: Page, data: list[str]) -> tuple[list[str], list[str]]:
+    """Return the animations, and notes on those that cannot be shown."""
+    shown, hidden = [], []
+    for animation in page.animations:
+        if animation.run.machine is None or not len(animation.run.t):
+            hidden.append(
+                f"{animation.title}: no animation, because the machine of the run has parts that "
+                "live only in Python, or nothing was recorded."
+            )
+        else:
+            shown.append(_animation(animation, _stored(scene(animation), data)))
+    return shown, hidden
+
+
+def _animation(animation: Animation, stored: str) -> str:
+    return (
+        f'<section class="card animation"><h3>{escape(animation.title)}</h3>'
+        f'<div class="scene" data-of="{stored}"></div><div class="controls">'
+        f'<button type="button" aria-label="Play">{_ICONS}</button>'
+        '<input type="range" min="0" max="1" step="any" value="0" aria-label="Time">'
+        '<output></output><select aria-label="Speed"></select></div>'
+        f"{_caption(animation.caption)}</section>"
+    )
+
+
+def _figures(figures: tuple[Figure, ...], data: list[str]) -> str:
+    cards = []
+    for figure in figures:
+        wide = " wide" if len(figures) == 1 else ""
+        cards.append(
+            f'<section class="card{wide}"><h3>{escape(figure.title)}</h3>'
+            f'<div class="figure" data-of="{_stored(plot(figure), data)}"></div>'
+            f"{_caption(figure.caption)}</section>"
+        )
+    return f'<div class="grid">{"".join(cards)}</div>' if cards else ""
+
+
+def _caption(text: str) -> str:
+    return f'<p class="caption">{inline(text)}</p>' if text else ""
+
+
+def _stored(content: dict[str, Any], data: list[str]) -> str:
+    """Put the data of a figure into the page; return the name of its element."""
+    name = f"data-{len(data)}"
+    text = script_json(content)
+    data.append(f'<script type="application/json" id="{name}">{text}</script>')
+    return name
+
+
+# ---------------------------------------------------------------------- what was simulated
+
+
+def _simulated(page: Page) -> str:
+    parts = [_settings(page.settings)]
+    parts += [_run(name, run, i == 0) for i, (name, run) in enumerate(page.runs.items())]
+    parts += [_machine(run) for run in _with_different_machines(page.runs)]
+    return "\n".join(part for part in parts if part)
+
+
+def _settings(settings: tuple[Setting, ...]) -> str:
+    if not settings:
+        return ""
+    rows = "".join(
+        f'<tr><td class="key">{escape(setting.name)}</td>'
+        f'<td class="key">{escape(number(setting.value))}</td>'
+        f"<td>{inline(setting.meaning)}</td></tr>"
+        for setting in settings
+    )
+    table = f'<div class="scroll"><table class="settings">{rows}</table></div>'
+    return f'<div class="card"><h3>Settings</h3>{table}</div>'
+
+
+def _run(name: str, run: Run, first: bool) -> str:
+    rows = "".join(
+        f'<tr><th>{escape(label)}</th><td class="words">{escape(text)}</td></tr>'
+        for label, text in facts_of(run).items()
+    )
+    return (
+        f'<details class="card"{" open" if first else ""}><summary>Run <code>{escape(name)}</code>'
+        f'</summary><table class="facts">{rows}</table></details>'
+    )
+
+
+def _with_different_machines(runs: Mapping[str, Run]) -> list[Run]:
+    found: list[Run] = []
+    for run in runs.values():
+        if run.machine is not None and all(run.machine != other.machine for other in found):
+            found.append(run)
+    return found
+
+
+def _machine(run: Run) -> str:
+    machine = drawn_machine(run)
+    name = escape(machine.name or "the machine")
+    return (
+        f'<details class="card"><summary>{name}: bodies, joints, masses'
+        f"</summary><pre>{escape(machine_text(machine))}</pre></details>"
+    )

@@ -1,0 +1,62 @@
+"""A figure as plain data for the page's script, which hands it to Plotly."""
+
+import re
+from typing import Any
+
+import numpy as np
+
+from framefree.look.report.content import TIME_LABEL, Figure, Line
+from framefree.look.report.packing import packed, plain
+from framefree.look.report.thin import thinned
+
+POINTS = 30_000
+"""Most points of all lines of a figure together."""
+LINE_POINTS = (600, 5000)
+"""Most points of a line: in a figure of very many lines, and in one of few."""
+
+
+def plot(figure: Figure) -> dict[str, Any]:
+    """Return traces and axes of a figure."""
+    most = int(np.clip(POINTS // max(len(figure.lines), 1), *LINE_POINTS))
+    colors = _colors(figure.lines)
+    x_axis: dict[str, Any] = {"title": {"text": plain(figure.x_label)}}
+    y_axis: dict[str, Any] = {"title": {"text": plain(figure.y_label)}}
+    if figure.logarithmic:
+        y_axis["type"] = "log"
+    if figure.equal:
+        y_axis |= {"scaleanchor": "x", "scaleratio": 1}
+    return {
+        "traces": [_trace(line, k, most) for line, k in zip(figure.lines, colors, strict=True)],
+        "layout": {"xaxis": x_axis, "yaxis": y_axis, "showlegend": len(figure.lines) > 1},
+        "over_time": figure.x_label == TIME_LABEL,
+    }
+
+
+def _colors(lines: tuple[Line, ...]) -> list[int]:
+    """Return the number of the colour of each line.
+
+    Dashed lines and markers have the colour of what they go with, where their name begins with
+    that one's: "x" and "x reference".
+    """
+    own: dict[str, int] = {}
+    for line in lines:
+        if not (line.dashed or line.markers):
+            own.setdefault(line.name, len(own))
+    found, more = [], len(own)
+    for line in lines:
+        names = [name for name in own if re.match(re.escape(name) + r"(\W|$)", line.name)]
+        found.append(own[max(names, key=len)] if names else more)
+        more += not names
+    return found
+
+
+def _trace(line: Line, color: int, most: int) -> dict[str, Any]:
+    x, y = thinned(line.x, line.y, most)
+    return {
+        "name": plain(line.name),
+        "x": packed(x, "f8"),
+        "y": packed(y, "f8"),
+        "mode": "markers" if line.markers else "lines",
+        "dashed": line.dashed,
+        "color": color,
+    }

@@ -1,0 +1,180 @@
+"""The report in a real browser: it renders, plays, asks nothing from elsewhere, has no errors.
+
+Needs Chromium and Playwright; without them these tests are skipped, unless FRAMEFREE_CI is set.
+"""
+
+import base64
+import json
+import os
+import re
+import shutil
+
+import numpy as np
+import pytest
+
+from framefree.gallery.shared.results import run_into
+from framefree.look.report.scene import body_poses
+from framefree.simulate import Run
+
+FLAGS = (
+    "--no-sandbox",
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-default-apps",
+    "--no-first-run",
+    "--no-default-browser-check",
+    "--host-resolver-rules=MAP * ~NOTFOUND",
+)
+NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+LONG = 180_000
+"""Milliseconds: a machine without graphics draws slowly."""
+
+
+def missing(what):
+    if os.environ.get("FRAMEFREE_CI"):
+        pytest.fail(f"{what} is needed here")
+    pytest.skip(f"{what} is not installed")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    program = next(filter(None, map(shutil.which, NAMES)), None)
+    if program is None:
+        missing("Chromium")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        missing("Playwright")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, swing):
+    folder = tmp_path_factory.mktemp("result")
+    run_into(swing(), folder)
+    return folder
+
+
+def opened(browser, path, width=1280, height=900):
+    """Return the page when all is drawn, with what it asked for and complained about."""
+    page = browser.new_page(viewport={"width": width, "height": height})
+    page.set_default_timeout(LONG)
+    page.asked, page.errors = [], []
+    page.on("request", lambda request: page.asked.append(request.url))
+    page.on("pageerror", lambda error: page.errors.append(str(error)))
+    page.on("console", lambda m: page.errors.append(m.text) if m.type == "error" else None)
+    page.goto(path.as_uri())
+    page.wait_for_selector("html[data-ready]", state="attached")
+    return page
+
+
+@pytest.fixture(scope="module")
+def page(browser, folder):
+    page = opened(browser, folder / "report.html")
+    yield page
+    page.close()
+
+
+def set_time(page, share):
+    """Move the slider to a share of the time, and wait for the picture."""
+    before = page.locator(".scene").get_attribute("data-shown")
+    page.locator(".controls input").evaluate(
+        "(e, v) => { e.value = v; e.dispatchEvent(new Event('input')); }", share
+    )
+    page.wait_for_function("b => document.querySelector('.scene').dataset.shown !== b", arg=before)
+
+
+def picture(page):
+    page.mouse.move(5, 5)
+    page.wait_for_timeout(300)
+    return page.locator(".scene").screenshot()
+
+
+def test_everything_is_drawn(page):
+    assert page.locator(".scene canvas").count() >= 1
+    assert page.evaluate("[...document.querySelectorAll('.scene canvas')].some(c => c.width > 100)")
+    assert page.locator(".figure").count() == 1
+    assert page.locator(".figure .scatterlayer .trace").count() == 2
+    assert "angle (rad)" in page.locator(".figure").inner_text()
+    assert page.locator(".promises .good").count() == 1
+    assert "WebGL is not supported" not in page.inner_text("body")
+
+
+def test_the_slider_moves_the_machine(page):
+    set_time(page, 0.0)
+    start = picture(page)
+    set_time(page, 0.5)
+    middle = picture(page)
+    set_time(page, 0.0)
+    assert start != middle
+    assert picture(page) == start
+    assert page.locator(".controls output").inner_text().startswith("0.000")
+
+
+def test_it_plays(page):
+    set_time(page, 0.0)
+    before = int(page.locator(".scene").get_attribute("data-shown"))
+    page.click(".controls button")
+    page.wait_for_function(
+        "b => Number(document.querySelector('.scene').dataset.shown) > b + 3 && "
+        "Number(document.querySelector('.controls input').value) > 0.02",
+        arg=before,
+    )
+    page.click(".controls button")
+    page.wait_for_timeout(300)
+    stopped = page.locator(".controls output").inner_text()
+    page.wait_for_timeout(500)
+    assert page.locator(".controls output").inner_text() == stopped
+
+
+def test_bodies_are_where_the_machine_has_them(page, folder):
+    run = Run.load(folder / "swing-0.parquet")
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    blocks = re.findall(r'<script type="application/json" id="data-\d+">(.*?)</script>', text)
+    data = json.loads(blocks[0])
+    mesh = data["meshes"][0]
+    points = np.frombuffer(base64.b64decode(mesh["points"]["bdata"]), "<f4").reshape(-1, 3)
+    owner = np.frombuffer(base64.b64decode(mesh["owner"]["bdata"]), "<i2")
+    for row in (0, 100, len(run) - 1):
+        set_time(page, (run.t[row] - run.t[0]) / (run.t[-1] - run.t[0]))
+        shown = page.locator(".scene").evaluate(
+            "e => ['x', 'y', 'z'].map(c => Array.from(e.data[0][c]))"
+        )
+        poses = np.concatenate([body_poses(run.machine, run.x[[row]])[0], [np.eye(4)]])
+        G = poses[owner]  # the world, -1, is the last one
+        expected = np.einsum("nij,nj->ni", G[:, :3, :3], points) + G[:, :3, 3]
+        np.testing.assert_allclose(np.array(shown).T, expected, atol=1e-3)
+
+
+def test_figures_follow_the_time(page):
+    set_time(page, 0.0)
+    left = page.locator(".now").evaluate("e => parseFloat(e.style.left)")
+    set_time(page, 1.0)
+    right = page.locator(".now").evaluate("e => parseFloat(e.style.left)")
+    width = page.locator(".figure").evaluate("e => e._fullLayout._size.w")
+    assert right - left == pytest.approx(width, rel=0.15)
+
+
+def test_nothing_comes_from_elsewhere_and_there_is_no_error(page, folder):
+    # The last test of this page: whatever the others did counts.
+    assert page.errors == []
+    outside = [url for url in page.asked if not url.startswith(("file:", "data:", "blob:"))]
+    assert outside == []
+    assert [url for url in page.asked if url.startswith("file:")] == [
+        (folder / "report.html").as_uri()
+    ]
+
+
+def test_it_fits_a_phone(browser, folder):
+    page = opened(browser, folder / "report.html", 390, 800)
+    sizes = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+    assert sizes[0] <= sizes[1]
+    assert page.locator(".controls button").is_visible()
+    assert page.errors == []
+    page.close()

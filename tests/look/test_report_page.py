@@ -1,0 +1,165 @@
+"""The page: complete, escaped, one file."""
+
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from simulate_machines import PD, free_body, pendulum
+
+from framefree.gallery.shared.results import page_of
+from framefree.look.report import Animation, Figure, Line, Page, Promise, ReportError, Setting
+from framefree.look.report.content import Table
+from framefree.look.report.page import html
+from framefree.machine import Frame
+from framefree.simulate import Pulse, Run, simulate
+
+
+def without_plotly(text):
+    """The page without the library, which is one script of some megabytes."""
+    scripts = re.findall(r"<script>.*?</script>", text, re.DOTALL)
+    assert sum("plotly.js v" in script[:2000] for script in scripts) == 1
+    return text.replace(max(scripts, key=len), "")
+
+
+def stored(text):
+    found = re.findall(r'<script type="application/json" id="data-\d+">(.*?)</script>', text)
+    return [json.loads(data) for data in found]
+
+
+def visible(text):
+    """The text that a reader sees."""
+    text = re.sub(r"<(script|style)\b.*?</\1>", "", text, flags=re.DOTALL)
+    return " ".join(re.sub(r"<[^>]+>", " ", text).split())
+
+
+def test_a_scenario_tells_all_there_is(swing):
+    scenario = swing(count=2)
+    text = without_plotly(html(page_of(scenario, scenario.run(), 1.5)))
+    words = visible(text)
+    for expected in (
+        "Two rods &lt;swing&gt; &amp; settle under a PD law.",
+        "What opens the report: a paragraph with two lines.",
+        "V = 1/2 x^T K x",
+        "the promise holds",
+        "the last error is &lt;small&gt;",
+        "last_error_rad",
+        "never_s inf",
+        "wall_seconds 1.5",
+        "duration 0.5 How long to swing, s.",
+        "Run swing-1",
+        "PD (stiffness 20, damping 3)",
+        "native, tree formulation",
+        "rk4, steps of 0.002 s for 0.5 s",
+        "casadi",
+        "two &lt;rods&gt;: 2 bodies, 2 coordinates, 2 velocities, 2 inputs",
+        "A note with code .",
+    ):
+        assert expected in words, expected
+    assert "Parameters" not in words
+    assert len(stored(text)) == 2
+
+
+def test_nothing_is_asked_from_elsewhere(swing):
+    scenario = swing()
+    text = without_plotly(html(page_of(scenario, scenario.run(), 1.5)))
+    assert not re.findall(r"""(?:src|href|url)\s*[=(]\s*["']?(?!data:)[\w/.]""", text)
+    assert "http" not in re.sub(r"http-equiv", "", text)
+
+
+def test_names_cannot_become_markup(swing):
+    evil = '</script><script>alert("&x")</script><b>'
+    machine = pendulum(1).attach(Frame(evil, "rod0"))
+    run = simulate(machine, duration=0.01, dt=1e-2)
+    motion = Animation(evil, run, trails=(evil,), paths={evil: np.zeros((2, 3))}, caption=evil)
+    line = Line(evil, np.arange(3.0), np.arange(3.0))
+    page = Page(
+        evil,
+        f"{evil}\n\n{evil} `{evil}`\n\n    {evil}\n\n- {evil}",
+        promises=(Promise(evil, 1, 2),),
+        metrics={evil: evil},
+        settings=(Setting(evil, evil, evil),),
+        tables=(Table(evil, (evil, evil), ((evil, evil),)),),
+        figures=(Figure(evil, evil, evil, (line,), evil),),
+        animations=(motion,),
+        runs={evil: run},
+        notes=(evil,),
+        trouble=evil,
+    )
+    text = without_plotly(html(page))
+    assert "alert(" in text
+    assert not re.findall(r"<script>alert|<b>", text)
+    motion_data, figure_data = stored(text)
+    assert motion_data["trails"][0]["name"] == evil
+    assert "<" not in json.dumps(figure_data)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ((), ""),
+        ((1.0,), "the promise holds"),
+        ((1.0, 2.0), "all 2 promises hold"),
+        ((1.0, 3.0), "1 of 2 promises does not hold"),
+        ((np.nan, 3.0), "2 of 2 promises do not hold"),
+    ],
+)
+def test_verdicts(values, words):
+    page = Page("p", promises=tuple(Promise("value small", value, 2.0) for value in values))
+    text = visible(without_plotly(html(page)))
+    assert words in text
+    assert ("hold" in text) == bool(words)
+
+
+def test_any_run_can_be_reported_also_from_disk(tmp_path, swing_run):
+    first = swing_run.report(tmp_path / "a.html")
+    swing_run.save(tmp_path)
+    second = Run.load(tmp_path).report(tmp_path / "again")
+    assert second == tmp_path / "again" / "report.html"
+    pages = [without_plotly(path.read_text(encoding="utf-8")) for path in (first, second)]
+    assert stored(pages[0]) == stored(pages[1])
+    assert len(stored(pages[0])) > 6
+    for title in ("Energy", "Configuration", "Velocity", "Input", "Lyapunov function", "Motion"):
+        assert f"<h3>{title}</h3>" in pages[0]
+    assert "<title>two &lt;rods&gt;</title>" in pages[0]
+
+
+def test_a_run_without_its_machine_is_reported_without_animation(tmp_path, swing_run):
+    path = replace(swing_run, machine=None).report(tmp_path)
+    text = without_plotly(path.read_text(encoding="utf-8"))
+    assert "no animation, because the machine" in visible(text)
+    assert "<h3>Energy</h3>" in text
+
+
+def test_many_trajectories_are_shown_one_at_a_time(tmp_path):
+    machine = free_body()
+    run = simulate(machine, v0=np.ones((3, 6)), duration=0.02, dt=1e-2)
+    text = without_plotly(run.report(tmp_path, trajectory=2).read_text(encoding="utf-8"))
+    assert "Trajectory 2 of 3 (counted from 0) is shown." in visible(text)
+    with pytest.raises(ReportError, match="there is no trajectory 3; the run has 3"):
+        run.report(tmp_path, trajectory=3)
+
+
+def test_what_framefree_computes_for_mujoco_is_listed(tmp_path):
+    pytest.importorskip("mujoco")
+    machine = pendulum(2)
+    pulse = Pulse("j0", 1.0, 0.0, 0.01)
+    run = simulate(
+        machine, PD(machine), duration=0.02, dt=1e-2, plant="mujoco", disturbances=[pulse]
+    )
+    text = visible(without_plotly(run.report(tmp_path).read_text(encoding="utf-8")))
+    assert "forces computed by framefree and applied to MuJoCo disturbance of `j0`" in text
+    assert re.search(r"plant MuJoCo \d", text)
+
+
+def test_events_and_failures_are_told(tmp_path, swing_run):
+    meta = swing_run.meta | {
+        "status": "failed",
+        "failure": "`v` is no longer finite",
+        "events": [{"at": 0.25, "type": "Release", "time": 0.25, "loop": "grasp"}],
+    }
+    path = replace(swing_run, meta=meta).report(tmp_path)
+    text = visible(without_plotly(path.read_text(encoding="utf-8")))
+    assert "at 0.25 s: Release (loop grasp)" in text
+    assert "failed at 0.5 s, 251 rows: `v` is no longer finite" in text

@@ -1,0 +1,80 @@
+"""Docstrings as HTML, meanings of settings, numbers for readers."""
+
+import numpy as np
+import pytest
+
+from framefree.look.report.prose import body, brief, headline, inline, meanings, number, paragraphs
+
+TEXT = """First line.
+
+    A paragraph
+    of two lines with `code` and ``more``.
+
+        a = b
+
+    - one
+      goes on
+    - two
+
+    Parameters
+    ----------
+    a, b : float
+        Both
+        mean this.
+    c : int
+
+    Returns
+    -------
+    d : float
+        Not a setting.
+    """
+
+
+def test_parts_of_a_docstring():
+    assert headline(TEXT) == "First line."
+    assert meanings(TEXT) == {"a": "Both mean this.", "b": "Both mean this."}
+    assert "Parameters" not in body(TEXT)
+    assert body("Only a line.") == ""
+
+
+def test_paragraphs_blocks_and_lists():
+    assert paragraphs(body(TEXT)).splitlines() == [
+        "<p>A paragraph of two lines with <code>code</code> and <code>more</code>.</p>",
+        "<pre>a = b</pre>",
+        "<ul><li>one",
+        "  goes on</li><li>two</li></ul>",
+    ]
+
+
+def test_inline_text_is_escaped():
+    assert inline("a < b `c < d`") == "a &lt; b <code>c &lt; d</code>"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1.23456789, "1.23457"),
+        (np.float64(1e-12), "1e-12"),
+        (np.int64(7), "7"),
+        (20000, "20000"),
+        (True, "True"),
+        (np.True_, "True"),
+        (float("nan"), "not a number"),
+        (float("-inf"), "-inf"),
+        ("word", "word"),
+    ],
+)
+def test_numbers(value, text):
+    assert number(value) == text
+
+
+def test_nested_data_in_a_line():
+    data = {
+        "type": "Noise",
+        "x": 0.1,
+        "other": None,
+        "list": [1, 2.5],
+        "machine": {"name": "arm", "framefree_machine": 1},
+    }
+    assert brief(data) == "Noise (x 0.1, list 1, 2.5, machine arm)"
+    assert len(brief(list(range(1000)))) == 280
