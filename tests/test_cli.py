@@ -28,6 +28,10 @@ def test_version():
     [
         (("bench", "nothing"), "there is no benchmark `nothing`; choose one of: kernel"),
         (("show", "nothing"), "`nothing` is neither a file nor a machine of the gallery"),
+        (("check", "quadcoptr"), "a machine of the gallery; did you mean `quadcopter`"),
+        (("bench", "kernal"), "there is no benchmark `kernal`; did you mean `kernel`? choose"),
+        (("check", "iiwa", "--base", "free"), "the base of `iiwa` cannot be free: the machine"),
+        (("show", "crane", "--base", "x"), "`base` must be one of None, 'free', 'fixed', got 'x'"),
         (("check", "nothing.urdf"), "`nothing.urdf` does not exist"),
         (("run", "heavy-tob"), "there is no scenario `heavy-tob`; did you mean `heavy-top`?"),
         (("run", "heavy-top", "--set", "nothing=1"), "`heavy-top` has no setting `nothing`"),
@@ -87,6 +91,28 @@ def test_show_draws(tmp_path):
     assert done.returncode == 0
     assert "joint7" in done.stdout
     assert picture.read_text().startswith("<?xml") or "<svg" in picture.read_text()
+
+
+@pytest.mark.parametrize("name", ["auv-arm", "chain", "quadcopter", "rover-arm"])
+def test_vehicles_chains_and_multicopters_can_be_named(name, tmp_path):
+    picture = tmp_path / "machine.svg"
+    assert framefree_command("show", name, "--picture", str(picture)).returncode == 0
+    assert framefree_command("export", name, "mass", "--out", str(tmp_path)).returncode == 0
+    assert {"machine.svg", "mass.c", "mass.h"} == {path.name for path in tmp_path.iterdir()}
+
+
+def test_the_base_of_a_machine_of_the_gallery_is_held(tmp_path):
+    done = framefree_command(
+        "show", "space-arm", "--base", "fixed", "--picture", f"{tmp_path}/a.svg"
+    )
+    assert done.returncode == 0
+    assert "6 velocities" in done.stdout
+
+
+def test_a_folder_of_the_same_name_does_not_hide_a_machine(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "wheel").mkdir()
+    assert framefree_command("show", "wheel").returncode == 0
 
 
 def _light_tip():

@@ -2,36 +2,77 @@
 
 Start with ``machine = framefree.read("robot.urdf")`` and ``framefree.equations(machine, "tree")``.
 
-``framefree.simulate`` is the function; what else its package has comes by
-``from framefree.simulate import Pulse``.
+``framefree.simulate`` is both the function, ``framefree.simulate(machine, ...)``, and the package
+with what a simulation may be given, such as ``framefree.simulate.Pulse``.
 """
 
-from framefree import control, geometry, machine
+from typing import TYPE_CHECKING
+
+from framefree import control, geometry, machine, motion
 from framefree.errors import FramefreeError
 from framefree.geometry import Moments
 from framefree.kernel import Kernel, compile
+from framefree.lazy import lazy
 from framefree.machine import Body, Frame, Joint, Machine
 from framefree.machine.read import read
 from framefree.motion import Equations, equations
-from framefree.simulate import Run, simulate
+from framefree.motion.constrained import Constrained
+from framefree.motion.embedded import Embedded
+from framefree.motion.maximal import Maximal
+from framefree.motion.redundant import Redundant
+from framefree.motion.tree import Tree
+from framefree.simulate import Run
+
+if TYPE_CHECKING:
+    from framefree import certify, gallery, look, solve
+    from framefree.look import report
+    from framefree.simulate import simulate
+else:
+    from framefree import simulate
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Body",
+    "Constrained",
+    "Embedded",
     "Equations",
     "Frame",
     "FramefreeError",
     "Joint",
     "Kernel",
     "Machine",
+    "Maximal",
     "Moments",
+    "Redundant",
     "Run",
+    "Tree",
+    "certify",
     "compile",
     "control",
     "equations",
+    "gallery",
     "geometry",
+    "look",
     "machine",
+    "motion",
     "read",
+    "report",
     "simulate",
+    "solve",
 ]
+
+__getattr__ = lazy(
+    __name__,
+    {
+        "certify": "framefree.certify",
+        "gallery": "framefree.gallery",
+        "look": "framefree.look",
+        "report": "framefree.look.report",
+        "solve": "framefree.solve",
+    },
+)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

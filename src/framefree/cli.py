@@ -6,6 +6,7 @@ Each command imports what it needs when it runs, so that `framefree --help` answ
 import difflib
 import json
 import sys
+from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -65,20 +66,21 @@ def list_(as_json: AsJson = False) -> None:
     from framefree.gallery import MACHINES
     from framefree.gallery.scenarios import SCENARIOS
 
-    scenarios = {name: found.summary() for name, found in SCENARIOS.items()}
+    scenarios = {name: scenario.summary() for name, scenario in SCENARIOS.items()}
     machines = {name: _first_line(make.__doc__) for name, make in MACHINES.items()}
     if as_json:
         print(json.dumps({"scenarios": scenarios, "machines": machines}, indent=2))
         return
-    for title, found in (("scenarios", scenarios), ("machines", machines)):
+    for title, entries in (("scenarios", scenarios), ("machines", machines)):
         table = Table(title=title, title_justify="left", box=None, show_header=False)
         table.add_column(style="bold", no_wrap=True)
         table.add_column()
-        for name, words in found.items():
+        for name, words in entries.items():
             table.add_row(Text(name), Text(words))
         out.print(table)
         out.print()
-    out.print("framefree run NAME runs a scenario; framefree show NAME draws a machine.")
+    out.print("framefree run NAME runs a scenario.")
+    out.print("framefree show NAME draws a machine; check and export take the same names.")
 
 
 @app.command()
@@ -128,12 +130,12 @@ def compare(
     from framefree.look.report.compare import compare as compared
     from framefree.look.report.compare import load
 
-    found = compared(load(first), load(second))
-    path = write(found.page, page)
+    comparison = compared(load(first), load(second))
+    path = write(comparison.page, page)
     if as_json:
-        print(json.dumps(found.to_dict(), indent=2))
+        print(json.dumps(comparison.to_dict(), indent=2))
         return
-    for table in found.page.tables:
+    for table in comparison.page.tables:
         if table.rows:
             out.print(_rows(table))
     out.print(f"figures: {path}", highlight=False, soft_wrap=True)
@@ -151,12 +153,12 @@ def show(
     ] = None,
 ) -> None:
     """Print a machine as a tree and draw it."""
-    from framefree.look import show as shown
+    from framefree.look import describe, draw
 
-    found = _machine(machine, base, packages)
-    out.print(shown.describe(found))
+    subject = _machine(machine, base, packages)
+    out.print(describe(subject))
     path = picture or Path(f"{Path(machine).stem}.svg")
-    shown.draw(found, path)
+    draw(subject, path)
     out.print(f"drawn in {path}", highlight=False)
 
 
@@ -186,7 +188,7 @@ def check(
     """Measure what control proofs rest on; exit code 1 when something fails."""
     from framefree.certify import check as examine
 
-    subject = machine if Path(machine).exists() else _machine(machine, base)
+    subject = machine if Path(machine).is_file() else _machine(machine, base)
     reading: dict[str, Any] = {"base": base} if subject is machine else {}
     report = examine(
         subject,
@@ -236,7 +238,8 @@ def bench(
 
     if name not in BENCHMARKS:
         raise FramefreeError(
-            f"there is no benchmark `{name}`; choose one of: {', '.join(BENCHMARKS)}"
+            f"there is no benchmark `{name}`; {_near(name, BENCHMARKS)}choose one of: "
+            + ", ".join(BENCHMARKS)
         )
     figures = BENCHMARKS[name]()
     if as_json:
@@ -247,17 +250,23 @@ def bench(
 
 def _machine(name: str, base: str | None, packages: list[Path] | None = None) -> "Machine":
     """Read a file, or take a machine of the gallery by its name."""
-    from framefree.gallery import MACHINES
+    from framefree.gallery import MACHINES, gallery_machine
     from framefree.machine.read import read
 
-    if name in MACHINES and not Path(name).exists():
-        return MACHINES[name]()
-    if not Path(name).exists() and not Path(name).suffix:
+    if Path(name).is_file() or Path(name).suffix:
+        return read(name, base=base, packages=packages)
+    if name not in MACHINES:
         raise FramefreeError(
-            f"`{name}` is neither a file nor a machine of the gallery, which has: "
-            + ", ".join(MACHINES)
+            f"`{name}` is neither a file nor a machine of the gallery; {_near(name, MACHINES)}"
+            f"the gallery has: {', '.join(MACHINES)}"
         )
-    return read(name, base=base, packages=packages)
+    return gallery_machine(name, base)
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    """Return a question that offers the known names nearest to a mistyped one, or nothing."""
+    near = difflib.get_close_matches(name, known, n=3)
+    return f"did you mean {' or '.join(f'`{word}`' for word in near)}? " if near else ""
 
 
 def _scenario(name: str, settings: list[str], plant: str | None) -> "Scenario":
@@ -265,10 +274,9 @@ def _scenario(name: str, settings: list[str], plant: str | None) -> "Scenario":
     from framefree.gallery.scenarios import SCENARIOS
 
     if name not in SCENARIOS:
-        near = difflib.get_close_matches(name, SCENARIOS, n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(f'`{word}`' for word in near)}? " if near else ""
         raise FramefreeError(
-            f"there is no scenario `{name}`; {hint}the gallery has: {', '.join(SCENARIOS)}"
+            f"there is no scenario `{name}`; {_near(name, SCENARIOS)}the gallery has: "
+            + ", ".join(SCENARIOS)
         )
     texts: dict[str, str] = {}
     for setting in settings:
@@ -304,7 +312,9 @@ def _wall(result: "Result") -> dict[str, Any]:
 
 
 def _first_line(text: str | None) -> str:
-    return (text or "").strip().partition("\n")[0].removeprefix("Return ")
+    """Return what a docstring says is returned, as a sentence that begins with a capital."""
+    words = (text or "").strip().partition("\n")[0].removeprefix("Return ")
+    return words[:1].upper() + words[1:]
 
 
 def _rows(content: "Rows") -> Table:

@@ -1,4 +1,13 @@
-"""Running machines in time: integrators, plants, runs and their records."""
+"""Running machines in time: integrators, plants, runs and their records.
+
+The package may itself be called: ``framefree.simulate(machine, ...)`` is
+``framefree.simulate.simulate(machine, ...)``.
+"""
+
+import inspect
+import sys
+from types import ModuleType
+from typing import Any
 
 from framefree.simulate.actuation import Drive, FirstOrder
 from framefree.simulate.disturbances import Disturbance, Pulse, Push
@@ -26,3 +35,16 @@ __all__ = [
     "SimulationError",
     "simulate",
 ]
+
+
+class _CallableModule(ModuleType):
+    """The package as a function, so that the two do not shadow each other in `framefree`."""
+
+    __signature__ = inspect.signature(simulate)
+
+    def __call__(self, *arguments: Any, **options: Any) -> Run:
+        """Simulate a machine; see `simulate`."""
+        return simulate(*arguments, **options)
+
+
+sys.modules[__name__].__class__ = _CallableModule

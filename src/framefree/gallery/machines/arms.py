@@ -34,8 +34,8 @@ def iiwa() -> Machine:
     return Machine(tuple(bodies), tuple(joints), (tool,), name="iiwa")
 
 
-def revolute_chain(n: int, length: float = 0.3, mass: float = 1.0) -> Machine:
-    """Return n equal rods in a row, each turning about an axis across the one before."""
+def revolute_chain(n: int = 30, length: float = 0.3, mass: float = 1.0) -> Machine:
+    """Return equal rods in a row, each turning about an axis across the one before."""
     rod = Moments.of_body(mass, (0, 0, length / 2), np.diag([1, 1, 0.02]) * mass * length**2 / 12)
     bodies = [Body(f"link{i}", rod) for i in range(n)]
     joints = [
@@ -52,8 +52,8 @@ def revolute_chain(n: int, length: float = 0.3, mass: float = 1.0) -> Machine:
     return Machine(tuple(bodies), tuple(joints), (tip,), name="chain")
 
 
-def ball_chain(n: int, length: float = 0.1, mass: float = 0.2) -> Machine:
-    """Return n equal rods that hang in a row, joined by balls."""
+def ball_chain(n: int = 10, length: float = 0.1, mass: float = 0.2) -> Machine:
+    """Return equal rods that hang in a row, joined by balls."""
     rod = Moments.of_body(mass, (0, 0, -length / 2), np.diag([1, 1, 0.1]) * mass * length**2 / 12)
     joints = [
         Joint(

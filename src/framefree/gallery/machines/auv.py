@@ -54,10 +54,10 @@ REST = (0.0, -0.7, 0.0, 1.4, 0.0, -0.7, 0.0)
 
 
 def auv(current: Any = CURRENT) -> Machine:
-    """Return the vehicle: free joint `base` of the hull, arm joints `joint1` to `joint7`.
+    """Return an underwater vehicle with eight thrusters and a seven-joint arm, in a current.
 
-    Frames `gripper` and `middle1` to `middle7` on the links; inputs `thruster1` to `thruster8` and
-    `motor1` to `motor7`.
+    Free joint `base` of the hull, arm joints `joint1` to `joint7`; frames `gripper` and
+    `middle1` to `middle7` on the links; inputs `thruster1` to `thruster8` and `motor1` to `motor7`.
 
     Parameters
     ----------

@@ -41,7 +41,7 @@ def chain(
     port: str = "full",
     frames: Sequence[Frame] = (),
 ) -> Machine:
-    """Return n rods in a row along x, joined by flexible ball joints.
+    """Return rods in a row along x, joined by flexible ball joints.
 
     Bodies `body1` ... have their frames at their mass centers, x along the rod; joint `joint2`
     joins the first two. `end` is the frame at the tip of the last.

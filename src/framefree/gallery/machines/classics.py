@@ -22,7 +22,7 @@ def _at(position: tuple[float, float, float], rotation: np.ndarray | None = None
 
 
 def heavy_top() -> Machine:
-    """Return the heavy top of the literature on integrators [Bruels2010].
+    """Return the heavy top that papers on integrators use: a disc on a rod [Bruels2010].
 
     A thin disc of 15 kg and radius 0.25 m on a massless rod of 1 m along body y, which turns freely
     about the world's origin; frame `center` at the disc.
@@ -67,7 +67,7 @@ def double_pendulum(length: float = 1.0, mass: float = 1.0) -> Machine:
 
 
 def four_bars(count: int = 2) -> Machine:
-    """Return a row of four-bar linkages: benchmark A02 of [Gonzalez2006].
+    """Return a row of four-bar linkages of equal rods: benchmark A02 of [Gonzalez2006].
 
     Uniform rods of 1 kg and 1 m in the plane x-z: `count` + 1 of them turn about points of the
     world, 1 m apart, and as many as `count` connect the ends of neighbours. Frame `B0` is the end

@@ -79,7 +79,7 @@ def dual_arm(damping: float = DAMPING, effort: float = EFFORT, friction: float =
 
 
 def seven_joint_arm(damping: float = DAMPING, effort: float = EFFORT) -> Machine:
-    """Return one arm of the two-armed robot, the left, alone."""
+    """Return the left arm of the two-armed robot alone."""
     bodies, joints, shapes = _arm("l", damping, effort, 0.0)
     return _robot("seven-joint arm", bodies, joints, (_TORSO, *shapes))
 

@@ -31,7 +31,7 @@ _ALONG_X = np.array([[0, 0, 1.0], [0, 1, 0], [-1, 0, 0]])
 
 
 def five_bar(load: float = 0.0) -> Machine:
-    """Return the five-bar, with a load in kg at its tip.
+    """Return a planar linkage of five bars with two motors and a load at its tip (kg).
 
     Joints `left` and `right` have motors; `left_elbow` and `right_elbow` follow.
     """

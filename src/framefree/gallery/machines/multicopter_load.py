@@ -49,14 +49,14 @@ def load() -> tuple[Body, Joint, Shape, Shape]:
 
 
 def tricopter_and_load() -> Machine:
-    """Return the law's model: the tricopter as one body with six inputs, and the load."""
+    """Return the tricopter as one body with six inputs, and its load on a rod: the law's model."""
     weight = Frame("weight", "load", (0.0, 0.0, -OSCILLATION))
     craft = multicopters.tricopter(offset=False)
     return craft.attach(*load(), weight).replace(name="tricopter and load")
 
 
 def tricopter_with_load() -> Machine:
-    """Return the whole machine: body, three tilting arms, three propellers, and the load.
+    """Return the tricopter with three tilting arms, three propellers and its load on a rod.
 
     Arms are turned by geared position servos (`servo1` ..., the tilt in rad), propellers by motors
     (`motor1` ..., torque in Nm) against the air.

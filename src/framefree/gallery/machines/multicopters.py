@@ -40,7 +40,7 @@ TRICOPTER_AXIS_HEIGHT = -6e-3
 
 
 def quadcopter(*, drag: bool = True, offset: bool = True) -> Machine:
-    """Return the quadcopter: one free body `body`, propellers `propeller1` to `propeller4`.
+    """Return a quadcopter: body `body`, propellers `propeller1` to `propeller4`.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def quadcopter(*, drag: bool = True, offset: bool = True) -> Machine:
 
 
 def tricopter(*, drag: bool = True, offset: bool = True) -> Machine:
-    """Return the tricopter: propellers `propeller1` to `propeller3` on arms that tilt.
+    """Return a tricopter: propellers `propeller1` to `propeller3` on arms that tilt.
 
     Tilting is an input here, as of fast servos: each propeller takes the two components of its
     thrust. That makes six inputs, and every wrench on the body can be had.
@@ -121,7 +121,7 @@ def tricopter(*, drag: bool = True, offset: bool = True) -> Machine:
 
 
 def bicopter() -> Machine:
-    """Return the bicopter: two propellers at (0, +-0.24, 0.05) m, inclined by 20 degrees, tilting.
+    """Return a bicopter: two tilting propellers at (0, +-0.24, 0.05) m, inclined by 20 degrees.
 
     Four inputs move six velocities. Thrusts are 2 to 14 N, tilts within 30 degrees; the convex set
     of inputs is a hexagon for each propeller.

@@ -24,7 +24,13 @@ UPRIGHT = np.array([[0, 0, 1, 0], [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0, 1.0]])
 
 
 def wheel(inertia: float = 0.2) -> Machine:
-    """Return a body on a revolute joint with a motor, about the vertical; kg m^2."""
+    """Return a body that a motor turns about the vertical.
+
+    Parameters
+    ----------
+    inertia : float
+        About the axis, kg m^2.
+    """
     moments = Moments.of_body(1.0, (0, 0, 0), np.diag([0.6, 0.6, 1.0]) * inertia)
     return Machine(
         (Body("wheel", moments),),
@@ -37,7 +43,13 @@ def wheel(inertia: float = 0.2) -> Machine:
 
 
 def slider(mass: float = 0.5) -> Machine:
-    """Return a body on a prismatic joint along x with a motor; kg."""
+    """Return a body that a motor moves along x.
+
+    Parameters
+    ----------
+    mass : float
+        kg.
+    """
     return Machine(
         (Body("slider", Moments.of_body(mass, (0, 0, 0), np.eye(3) * 1e-3 * mass)),),
         (Joint("slide", Prismatic("x"), "world", "slider"),),
@@ -76,8 +88,19 @@ def planar_body(mass: float = 1.0, inertia: float = 0.3) -> Machine:
 def pvtol(
     mass: float = 1.0, inertia: float = 0.017, arm: float = 0.24, inclination: float = 20.0
 ) -> Machine:
-    """Return a craft in a vertical plane with two propellers, inclined outwards (degrees).
+    """Return a craft in a vertical plane with two propellers, inclined outwards.
 
+    Parameters
+    ----------
+    mass, inertia : float
+        kg and kg m^2 about the normal of the plane.
+    arm : float
+        From the center to each propeller, m.
+    inclination : float
+        Degrees.
+
+    Notes
+    -----
     Joint `plane`: across (the world's y), up (z), and the tilt about the world's x. The body's own
     x is across and y up.
     """
@@ -97,7 +120,15 @@ def pvtol(
 
 
 def two_masses(first: float = 1.0, second: float = 0.5, stiffness: float = 20.0) -> Machine:
-    """Return two bodies on a rail with a spring between them (kg, kg, N/m), the first driven."""
+    """Return two bodies on a rail with a spring between them; a motor drives the first.
+
+    Parameters
+    ----------
+    first, second : float
+        Masses, kg.
+    stiffness : float
+        Of the spring, N/m.
+    """
     gap = (0.5, 0.0, 0.0)
     small = np.eye(3) * 1e-3
     return Machine(

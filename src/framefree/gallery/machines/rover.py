@@ -36,9 +36,10 @@ REST = (0.0, -0.9, 1.6, 0.0, -0.7, 0.0)
 
 
 def rover_arm() -> Machine:
-    """Return the rover: planar joint `base`, wheels `left` and `right`, arm `joint1` to `joint6`.
+    """Return a rover on two driven wheels with a six-joint arm.
 
-    Frame `gripper` on the last link; inputs `drive_left`, `drive_right`, `motor1` to `motor6`.
+    Planar joint `base` of the chassis, wheels `left` and `right`, arm joints `joint1` to `joint6`,
+    frame `gripper` on the last link; inputs `drive_left`, `drive_right`, `motor1` to `motor6`.
     """
     bodies = [Body("chassis", _box(40.0, (0.05, 0.0, 0.05), (0.6, 0.45, 0.25)))]
     joints = [Joint("base", Planar(), "world", "chassis", parent_pose=(0, 0, WHEEL))]

@@ -24,9 +24,10 @@ GRIPPER = (0.0, 0.0, 0.53)
 
 
 def space_arm(*, published: bool = False) -> Machine:
-    """Return the satellite: free joint `base`, arm joints `joint1` to `joint6`, no gravity.
+    """Return a satellite with a six-joint arm, without gravity.
 
-    Frame `gripper` on the last link; inputs `motor1` to `motor6`.
+    Free joint `base` of the satellite, arm joints `joint1` to `joint6`, frame `gripper` on the last
+    link; inputs `motor1` to `motor6`.
 
     Parameters
     ----------

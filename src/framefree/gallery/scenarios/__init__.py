@@ -59,4 +59,4 @@ _CLASSES: tuple[type[Scenario], ...] = (
     RoverArm,
 )
 
-SCENARIOS: dict[str, type[Scenario]] = {found.name: found for found in _CLASSES}
+SCENARIOS: dict[str, type[Scenario]] = {scenario.name: scenario for scenario in _CLASSES}
