@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from framefree.certify.pinocchio_model import pinocchio_model
 from framefree.gallery.machines.classics import double_pendulum
 from framefree.gallery.shared.scenario import Outcome, Promise, Scenario
 from framefree.look.report import Animation, Figure, Line
@@ -147,8 +148,6 @@ def _by_mujoco(machine: Machine, x0: np.ndarray, dt: float, steps: int) -> np.nd
 
 def _by_pinocchio(machine: Machine, x0: np.ndarray, dt: float, steps: int) -> np.ndarray:
     import pinocchio as pin
-
-    from framefree.certify.pinocchio_model import pinocchio_model
 
     model = pinocchio_model(pin, machine)
     data, force = model.createData(), np.zeros(2)

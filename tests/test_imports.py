@@ -1,0 +1,71 @@
+"""Imports stand at the top of a file; the few inside functions have a reason that is listed here.
+
+The direction of imports between packages is checked by `lint-imports`, see pyproject.toml.
+"""
+
+import ast
+from pathlib import Path
+
+import framefree
+
+ROOT = Path(framefree.__file__).parent
+
+EXTRAS = {
+    "jax": "extra `learn`",
+    "mujoco": "extra `models`",
+    "pinocchio": "extra `peers`",
+    "proxsuite": "extra `qp`",
+    "trimesh": "reads meshes if it is installed",
+}
+START_UP = {
+    "importlib.metadata": "versions of packages, for records only",
+    "pyarrow": "0.2 s, for records only",
+    "rich": "0.1 s, for progress on a terminal only",
+    "scipy": "parts of SciPy take up to 0.3 s each",
+    "webbrowser": "for `--open` only",
+}
+OWN = {
+    ("simulate/run.py", "framefree.look.report"): "run.report() leads to the looking side",
+    ("simulate/segment.py", "framefree.simulate.runners.mujoco"): "needs `mujoco`",
+    ("kernel/kernel.py", "framefree.kernel.jax_target"): "needs `jax`",
+    ("benchmarks/prototype.py", "framefree.simulate.runners.mujoco"): "needs `mujoco`",
+    ("benchmarks/rollout.py", "framefree.simulate.runners.mujoco"): "needs `mujoco`",
+    (
+        "gallery/scenarios/classics/double_pendulum.py",
+        "framefree.simulate.runners.mujoco",
+    ): "needs `mujoco`",
+}
+EVERYTHING = {"cli.py": "a command imports what it needs, so that `--help` answers at once"}
+
+
+def inner_imports(path):
+    """Names of modules that are imported inside functions."""
+    for function in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        for node in ast.walk(function):
+            if isinstance(node, ast.Import):
+                yield from (alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                names = {f"{node.module}.{alias.name}" for alias in node.names}
+                yield from names & START_UP.keys() or {node.module}
+
+
+def reason(file, module):
+    if file in EVERYTHING:
+        return EVERYTHING[file]
+    if (file, module) in OWN:
+        return OWN[file, module]
+    listed = EXTRAS | START_UP
+    parents = [".".join(module.split(".")[: k + 1]) for k in range(module.count(".") + 1)]
+    return next((listed[name] for name in parents if name in listed), None)
+
+
+def test_imports_inside_functions_have_a_reason():
+    inner = {
+        (path.relative_to(ROOT).as_posix(), module)
+        for path in ROOT.rglob("*.py")
+        for module in inner_imports(path)
+    }
+    assert sorted(place for place in inner if reason(*place) is None) == []
+    assert sorted(OWN.keys() - inner) == []
