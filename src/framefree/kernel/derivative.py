@@ -67,9 +67,10 @@ class Term:
 
 @dataclass(frozen=True)
 class Where:
-    """The derivative 1 where a condition holds, 0 elsewhere."""
+    """The derivative `size` where a condition holds, 0 elsewhere."""
 
     condition: Term
+    size: Term | float = 1.0
 
 
 def _power_base(y: Term, a: Term, b: Term) -> Term:
@@ -90,11 +91,19 @@ def _whole_quotient(y: Term, a: Term, b: Term) -> Term:
 
 
 def _first(y: Term, a: Term, b: Term) -> Where:
-    return Where(y.apply("eq", a))
+    return Where(y.apply("eq", a), _share(a, b))
 
 
 def _second(y: Term, a: Term, b: Term) -> Where:
-    return Where(y.apply("eq", a).apply("not"))
+    return Where(y.apply("eq", a).apply("and", a.apply("ne", b)).apply("not"), _share(a, b))
+
+
+def _share(a: Term, b: Term) -> Term:
+    """Return 1/2 where a minimum or maximum of a and b is both of them, as CasADi and JAX have it.
+
+    So the slope of a symmetric expression is symmetric, and lies within its subgradient.
+    """
+    return a.apply("eq", b).apply("select", 0.5, 1.0)
 
 
 # For each operation y = f(a, b, ...) its derivatives by a, b, ...; None where that is 0. Operations
@@ -243,7 +252,10 @@ def _partials(graph: Graph, terms: list[Term], number: int):
 
 
 def _scaled(slope: Term | Where, change: Term) -> Term:
-    return change.where(slope.condition) if isinstance(slope, Where) else slope * change
+    if not isinstance(slope, Where):
+        return slope * change
+    share = change if slope.size == 1.0 else slope.size * change
+    return share.where(slope.condition)
 
 
 def _sum(a: Term | None, b: Term) -> Term:
