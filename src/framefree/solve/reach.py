@@ -61,6 +61,8 @@ def travel(joint: Joint, *, limits: bool = True) -> float:
     kind = joint.kind
     if isinstance(kind, Revolute | Continuous | Universal | Spherical) or joint.nv == 0:
         return 0.0
+    if isinstance(kind, Helical) and kind.pitch == 0.0:
+        return 0.0  # a hinge
     if not (limits and isinstance(kind, Prismatic | Cylindrical | Helical)):
         return np.inf
     furthest = float(max(abs(joint.lower[0]), abs(joint.upper[0])))
