@@ -22,6 +22,8 @@ from framefree.geometry.arrays import (
 from framefree.geometry.operators import Vee, Wed
 
 SYMMETRY_TOLERANCE = 1e-9
+ROUNDING = 1e-12
+"""Share of the second moment about the frame origin below which that about the center is lost."""
 
 
 class MomentsError(GeometryError):
@@ -197,7 +199,7 @@ class Moments:
         Parameters
         ----------
         tolerance
-            How far below zero an eigenvalue may lie, relative to the largest.
+            How far below zero an eigenvalue at the center may lie, relative to the largest.
         form
             "6x6": that form must be positive semidefinite, so that no motion has negative energy.
             This is all that springs, dampers and prototype parameters need.
@@ -208,22 +210,30 @@ class Moments:
         """
         if self.symbolic:
             return ()
-        found = []
+        problems = []
         if self.total < 0.0:
-            found.append(f"the total is negative, {self.total:.6g}")
-        lowest = _lowest_eigenvalue(self.matrix6, self._length, [1, 1, 1, 0, 0, 0])
-        if lowest < -tolerance:
-            found.append(
-                "the 6x6 form is not positive semidefinite: "
-                f"its lowest eigenvalue is {lowest:.3g} of its largest"
+            problems.append(f"the total is negative, {self.total:.6g}")
+        if self.total == 0.0 and self.first.any():
+            problems.append(
+                "the 6x6 form is not positive semidefinite: the total is zero, but not "
+                f"the first moment, {self.first.tolist()}"
             )
-        lowest = _lowest_eigenvalue(self.matrix4, self._length, [0, 0, 0, 1])
-        if form == "4x4" and lowest < -tolerance:
-            found.append(
+        second, rounding = self._second_at_center
+        values = np.linalg.eigvalsh(second)
+        # Both forms, seen from the center, are made of the total and of a block of these.
+        lowest = _lowest(values.sum() - values[::-1], tolerance, 2 * rounding)
+        if lowest < 0.0:
+            problems.append(
+                "the 6x6 form is not positive semidefinite: the lowest principal moment at the "
+                f"center is {lowest:.3g} of the largest"
+            )
+        lowest = _lowest(values, tolerance, rounding)
+        if form == "4x4" and lowest < 0.0:
+            problems.append(
                 "the 4x4 form is not positive semidefinite (triangle inequality of the principal "
-                f"moments): its lowest eigenvalue is {lowest:.3g} of its largest"
+                f"moments): its lowest eigenvalue at the center is {lowest:.3g} of the largest"
             )
-        return tuple(found)
+        return tuple(problems)
 
     def validate_mass(self, name: str, tolerance: float = 1e-9) -> None:
         """Raise `MomentsError` unless body `name` can have these moments as its mass distribution.
@@ -241,12 +251,16 @@ class Moments:
     # ---- helpers
 
     @property
-    def _length(self) -> float:
-        """A length, m, in which the weight and the moment are of like size."""
-        second, first = np.abs(self.second).max(), np.abs(self.first).max()
+    def _second_at_center(self) -> tuple[np.ndarray, float]:
+        """Second moment (3x3) about the center, and what rounding may have made of it.
+
+        Far from the frame origin the difference of two large moments is left. With a total of
+        zero there is no center, and the second moment is the same about every point.
+        """
+        second = np.array(self.second)
         if self.total != 0.0:
-            return max(np.sqrt(second / abs(self.total)), first / abs(self.total)) or 1.0
-        return (second / first if first else 1.0) or 1.0
+            second -= np.outer(self.first, self.first) / self.total
+        return second, ROUNDING * float(np.abs(self.second).max())
 
     def _parts(self) -> tuple[Matrix, Matrix, Matrix]:
         return as_matrix(self.total), as_matrix(self.first), as_matrix(self.second)
@@ -270,12 +284,11 @@ def _checked(total: ca.DM, first: ca.DM, second: ca.DM) -> tuple[float, np.ndarr
     return values[0], values[1], symmetric
 
 
-def _lowest_eigenvalue(form: np.ndarray, length: float, weight_rows: list[int]) -> float:
-    """Return the lowest eigenvalue, relative to the largest, with lengths measured in `length`.
+def _lowest(eigenvalues: np.ndarray, tolerance: float, rounding: float) -> float:
+    """Return the lowest of ascending eigenvalues, relative to the largest; 0 if it may be zero.
 
-    `weight_rows` marks the rows whose unit carries no length.
+    Relative to the largest, so that the answer does not depend on the units.
     """
-    scale = np.where(weight_rows, 1.0, 1.0 / length)
-    eigenvalues = np.linalg.eigvalsh(form * np.outer(scale, scale))
-    largest = np.abs(eigenvalues).max()
-    return float(eigenvalues[0] / largest) if largest > 0.0 else 0.0
+    largest = float(np.abs(eigenvalues).max())
+    negligible = tolerance * largest + rounding
+    return float(eigenvalues[0] / largest) if abs(eigenvalues[0]) > negligible else 0.0
