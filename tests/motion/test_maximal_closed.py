@@ -134,14 +134,14 @@ def test_loops_agree_with_the_kkt_system_of_the_open_tree(kind):
     # The loop's wrench is that of `a` on `b`: taking it as a port, the open tree moves alike.
     opened = Maximal(replace(machine, loops=()))
     pose, twist, _, force = state
-    port = _port_of_loops(machine, eom, pose, found["loop_wrench"])
+    port = port_of_loops(machine, eom, pose, found["loop_wrench"])
     again = evaluate(opened.functions["forward"], pose, twist, port, force).ravel()
     assert relative_error(again, found["forward"]) < 1e-8
     wrench = evaluate(opened.functions["joint_wrench"], pose, twist, port, force)
     assert relative_error(found["joint_wrench"], wrench) < 1e-8
 
 
-def _port_of_loops(machine, eom, pose, wrenches):
+def port_of_loops(machine, eom, pose, wrenches):
     """Body wrenches of all loops: `wrench` on frame b, its reaction on frame a."""
     port = np.zeros(6 * len(machine.bodies))
     for loop, wrench in zip(machine.loops, wrenches, strict=True):

@@ -17,12 +17,13 @@ its rank found and multipliers of least norm.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
 import casadi as ca
 
+from framefree.motion.maximal.idle import IdleJoints, may_be_idle
 from framefree.motion.maximal.joints import Directions
 from framefree.motion.spatial import (
     Inertia,
@@ -102,21 +103,33 @@ class Border(NamedTuple):
 
 
 class Elimination:
-    """The system with its bodies eliminated; `solve` gives the unknowns for any right side."""
+    """The system with its bodies eliminated; `solve` gives the unknowns for any right side.
+
+    Joints that only the border may hold (`idle.py`) are held in the elimination itself: `idle`
+    lists them.
+    """
 
     def __init__(self, connections: Sequence[Connection], border: Border) -> None:
-        self.connections, self.border = connections, border
+        self.border = border
+        self.idle = [
+            i
+            for i, one in enumerate(connections)
+            if border.rows and may_be_idle(one.directions, one.inertia, one.armature)
+        ]
+        self._given = connections
+        self.connections = [
+            _held(one) if i in self.idle else one for i, one in enumerate(connections)
+        ]
         self._factors: list[Factor] = []
         inertias = [connection.inertia for connection in connections]
         for i in reversed(range(len(connections))):
-            connection = connections[i]
+            connection = self.connections[i]
             M = inertias[i].matrix
             factor = Factor.of(connection.directions, connection.armature, M)
             self._factors.insert(0, factor)
             if connection.parent >= 0:
                 shown = connection.step.inertia_out(Inertia.of(factor.shown))
                 inertias[connection.parent] = inertias[connection.parent].plus(shown)
-        self._responses = self._border_responses()
 
     def solve(
         self, loads: Sequence[Matrix], drive: Matrix, biases: Sequence[Matrix] | None
@@ -131,22 +144,35 @@ class Elimination:
         gap = self._border_of(free)
         if biases is not None:
             gap = gap - self.border.right
-        multipliers = least_norm(self._responses, gap, self._held)[0]
+        rates = None
+        if self._idle_joints is None:
+            multipliers = least_norm(self._mobility, gap, self._unmoved)[0]
+        else:
+            force = self._idle_forces(free, drive)
+            open_by = self._idle_joints.gap_of(force, gap)
+            multipliers = least_norm(self._mobility, open_by, self._unmoved)[0]
+            rates = self._idle_joints.rates(force, gap, multipliers)
         held = list(loads)
         for i, block in self.border.bodies.items():
             held[i] = held[i] - block.T @ multipliers
-        bound = self._solve_tree(held, drive - self.border.joints.T @ multipliers, biases)
-        return bound._replace(multipliers=multipliers)
+        drive = drive - self.border.joints.T @ multipliers
+        return self._solve_tree(held, drive, biases, rates)._replace(multipliers=multipliers)
 
     @property
     def border_rank(self) -> Matrix:
         """Number of rows of loops and couplings that are independent."""
-        return least_norm(self._responses, ca.SX(self.border.rows, 1), self._held)[1]
+        return least_norm(self._mobility, ca.SX(self.border.rows, 1), self._unmoved)[1]
 
     def _solve_tree(
-        self, loads: Sequence[Matrix], drive: Matrix, biases: Sequence[Matrix] | None
+        self,
+        loads: Sequence[Matrix],
+        drive: Matrix,
+        biases: Sequence[Matrix] | None,
+        idle: Matrix | None = None,
     ) -> Solution:
+        """Solve without the border, for accelerations of the idle joints (zero if None)."""
         columns = drive.shape[1]
+        biases = self._moved(biases, idle, columns)
         given: dict[int, Given] = {}
         totals = list(loads)
         for i in reversed(range(len(totals))):
@@ -168,6 +194,8 @@ class Elimination:
                 carried = carried + biases[i]
             tau = drive[connection.v, :]
             acceleration, rate, wrench = self._factors[i].outward(carried, given[i], tau)
+            if i in self.idle:
+                rate = self._idle_part(idle, i, columns)
             accelerations.append(acceleration)
             rates.append(rate)
             wrenches.append(wrench)
@@ -180,23 +208,128 @@ class Elimination:
             value = value + block @ solution.accelerations[i]
         return value
 
-    def _border_responses(self) -> Matrix:
+    @cached_property
+    def _responses(self) -> Matrix:
         """Return ``[R C] K^-1 [R C]^T``: motion along the rows per force along the rows."""
         rows = self.border.rows
-        if not rows:
-            return ca.SX(0, 0)
         loads = [ca.SX(6, rows) for _ in self.connections]
         for i, block in self.border.bodies.items():
             loads[i] = block.T
         return symmetric(self._border_of(self._solve_tree(loads, self.border.joints.T, None)))
 
+    @property
+    def _mobility(self) -> Matrix:
+        """The same, idle joints moving too."""
+        return self._responses if self._idle_joints is None else self._idle_joints.mobility
+
     @cached_property
-    def _held(self) -> list[Matrix]:
+    def _unmoved(self) -> list[Matrix]:
         """Mobility of every row up to which it counts as none."""
-        held = ca.SX(self.border.rows, 1)
+        return ca.vertsplit(HELD * self._free_mobility)
+
+    @cached_property
+    def _free_mobility(self) -> Matrix:
+        """About how easily every row would move if there were no joints."""
+        found = ca.SX(self.border.rows, 1)
         for i, block in self.border.bodies.items():
-            held = held + HELD * _free_mobility(self.connections[i].inertia, block)
-        return ca.vertsplit(held)
+            found = found + _free_mobility(self.connections[i].inertia, block)
+        return found
+
+    # ------------------------------------------------------------------ idle joints
+
+    @cached_property
+    def _idle_joints(self) -> IdleJoints | None:
+        """The system of the idle joints and the border."""
+        if not self.idle:
+            return None
+        count = self._idle_count
+        still = [ca.SX(6, count) for _ in self.connections]
+        none = ca.SX(self.border.joints.shape[1], count)
+        moved = self._solve_tree(still, none, None, ca.SX.eye(count))
+        armature = ca.diagcat(*(self._given[i].armature for i in self.idle))
+        sizes = self._row_sizes(moved)
+        return IdleJoints(
+            mass=symmetric(-self._idle_forces(moved, none) + armature),
+            rows=self._border_of(moved),
+            responses=self._responses,
+            softness=self._softness(sizes),
+            mass_sizes=self._idle_sizes + ca.diag(armature),
+            row_sizes=sizes,
+        )
+
+    @property
+    def _idle_count(self) -> int:
+        return sum(self._given[i].directions.S.shape[1] for i in self.idle)
+
+    def _idle_part(self, idle: Matrix | None, i: int, columns: int) -> Matrix:
+        """Return the part of joint i in the accelerations of the idle joints."""
+        before = self.idle[: self.idle.index(i)]
+        start = sum(self._given[k].directions.S.shape[1] for k in before)
+        nv = self._given[i].directions.S.shape[1]
+        return ca.SX(nv, columns) if idle is None else idle[start : start + nv, :]
+
+    def _moved(
+        self, biases: Sequence[Matrix] | None, idle: Matrix | None, columns: int
+    ) -> Sequence[Matrix] | None:
+        """Return biases with the motion of idle joints added."""
+        if idle is None:
+            return biases
+        moved = [ca.SX(6, columns) for _ in self._given] if biases is None else list(biases)
+        for i in self.idle:
+            moved[i] = moved[i] + self._given[i].directions.S @ self._idle_part(idle, i, columns)
+        return moved
+
+    def _idle_forces(self, solution: Solution, drive: Matrix) -> Matrix:
+        """Return what the motors of idle joints have left over in a solution that moves them."""
+        parts = [
+            drive[self._given[i].v, :] - self._given[i].directions.S.T @ solution.wrenches[i]
+            for i in self.idle
+        ]
+        return ca.vertcat(*parts)
+
+    def _softness(self, sizes: Matrix) -> Matrix:
+        """Return about the mobility of every row, a positive number for those without one too."""
+        mass = sum((ca.trace(one.inertia.A) / 3 for one in self._given), ca.SX(0))
+        own, bodies, lengths = ca.diag(self._responses), self._free_mobility, ca.sum2(sizes**2)
+        lengths = lengths / ca.if_else(mass > 0, mass, 1)
+        unheld = ca.if_else(bodies > 0, bodies, ca.if_else(lengths > 0, lengths, 1))
+        return ca.if_else(own > 100 * HELD * unheld, own, unheld)
+
+    def _row_sizes(self, moved: Solution) -> Matrix:
+        """Return what the rows would see of the idle joints if no two terms cancelled."""
+        reach = sum((ca.sqrt(ca.sumsqr(one.step.r)) for one in self._given), ca.SX(0))
+        sizes = ca.fabs(self.border.joints) @ ca.fabs(moved.rates)
+        for i, block in self.border.bodies.items():
+            linear, angular = map(ca.fabs, Twist.of(moved.accelerations[i]))
+            linear = linear + reach * ca.repmat(ca.sum1(angular), 3, 1)
+            sizes = sizes + ca.fabs(block) @ ca.vertcat(linear, angular)
+        return sizes
+
+    @property
+    def _idle_sizes(self) -> Matrix:
+        """Inertia that idle joints would move if all joints further out were held."""
+        inertias = [connection.inertia for connection in self._given]
+        for i in reversed(range(len(inertias))):
+            parent = self._given[i].parent
+            if parent >= 0:
+                shown = self._given[i].step.inertia_out(inertias[i])
+                inertias[parent] = inertias[parent].plus(shown)
+        parts = []
+        for i in self.idle:
+            S = self._given[i].directions.S
+            parts.append(ca.diag(S.T @ inertias[i].matrix @ S))
+        return ca.vertcat(*parts)
+
+
+def _held(connection: Connection) -> Connection:
+    """Return a connection whose joint does not move."""
+    nothing = ca.SX(6, 0)
+    return replace(
+        connection,
+        v=slice(connection.v.start, connection.v.start),
+        directions=Directions(nothing, nothing, ca.SX.eye(6)),
+        armature=ca.SX(0, 0),
+    )
 
 
 def _free_mobility(inertia: Inertia, rows: Matrix) -> Matrix:
