@@ -8,8 +8,6 @@ positions and rates by up to 6e-4, as a test here shows without our equations; s
 farther, may ours be from them.
 """
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -33,8 +31,8 @@ from framefree.motion import equations
 from framefree.motion.constrained import Constrained
 from framefree.motion.constrained.rows import Holonomic
 from framefree.simulate import Adaptive, simulate
+from published import published
 
-FACTS = Path(__file__).parents[2].parent / "shared" / "facts" / "oracles_chrono_adams.npz"
 G = 9.80665
 OFFSET, INERTIA = (2, 0, 0), (0.04, 0.1, 0.1)
 DOWN, TURNED = about("x", 0.0), about("x", -np.pi / 2)
@@ -72,15 +70,11 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def adams():
-    if not FACTS.exists():
-        pytest.skip("the file of reference series is not here")
-    data = np.load(FACTS)
-    series: dict = {}
-    for key in data:
-        if key != "t":
-            case, quantity = key.split("__")
-            series.setdefault(case, {})[quantity] = data[key]
-    return series
+    cases = published("adams")["cases"]
+    return {
+        case: {quantity: np.array(rows, float) for quantity, rows in series.items()}
+        for case, series in cases.items()
+    }
 
 
 def coordinates(machine, position, wxyz):
@@ -169,7 +163,8 @@ def test_motion_of_adams(case, adams):
     machine, close = CASES[case]
     series = adams[case]
     eom = equations(machine, "tree")
-    run = released(machine, coordinates(machine, series["Pos"][:1], series["Quat"][:1])[0])
+    x0 = coordinates(machine, series["Pos"][:1], series["Quat"][:1])[0]
+    run = released(machine, series, x0)
     pose = eom.kernel("body_pose")(run.x)[:, 0]
     R, twist = pose[:, :3, :3], eom.kernel("body_velocity")(run.x, run.v)[:, 0]
     given = {"rtol": DIGITS, "atol": close}
@@ -180,10 +175,10 @@ def test_motion_of_adams(case, adams):
     check_forces(eom, run.x, run.v, series, OWN + 5 * (close > DIGITS) * close)
 
 
-def released(machine, x0=None, **options):
-    return simulate(
-        machine, x0=x0, duration=5.0, dt=0.01, integrator=Adaptive(1e-11), progress=False, **options
-    )
+def released(machine, series, x0=None):
+    """Let the machine go from rest, recorded at the times of a series."""
+    t, accurate = series["t"], Adaptive(1e-11)
+    return simulate(machine, x0=x0, duration=t[-1], dt=t[1], integrator=accurate, progress=False)
 
 
 def test_a_distance(adams):
@@ -198,7 +193,7 @@ def test_a_distance(adams):
     )
     x0 = machine.neutral()
     x0[1] = 2.0
-    run = released(machine, x0)
+    run = released(machine, series, x0)
     np.testing.assert_allclose(run.x[:, :3], series["Pos"], atol=2e-4)
     np.testing.assert_allclose(run.v[:, :3], series["Vel"], atol=6e-4)
     eom = equations(machine, "constrained")
@@ -221,7 +216,7 @@ def test_a_spring_and_damper_without_length(adams):
         dampers=(damper,),
         gravity=(0, 0, -G),
     )
-    run = released(machine)
+    run = released(machine, series)
     np.testing.assert_allclose(run.x[:, :3], series["Pos"], atol=DIGITS)
     np.testing.assert_allclose(run.v[:, :3], series["Vel"], atol=DIGITS)
     pull = 10.0 * run.x[:, 2] + 0.5 * run.v[:, 2]
@@ -239,7 +234,7 @@ def test_a_spring_and_damper_with_length(adams):
         Joint("ball", Spherical(), "rod", "body"),
     )
     machine = Machine(bodies, joints, gravity=(0, 0, -G))
-    run = released(machine)
+    run = released(machine, series)
     angle, length = run.x[:, 0], 2 + run.x[:, 1]
     position = np.stack([0 * angle, length * np.cos(angle), length * np.sin(angle)], axis=1)
     np.testing.assert_allclose(position, series["Pos"], atol=2e-4)
@@ -255,7 +250,9 @@ def test_an_imposed_motion(adams):
     series = adams["LinActuator_Case01"]
     machine = pendulum(Prismatic("z"), offset=(0, 0, 0), inertia=(1, 1, 1))
     eom = Constrained(machine, [Holonomic("driven", lambda x, t: x - t)])
-    run = simulate(machine, v0=[1.0], duration=5.0, dt=0.01, formulation=eom, progress=False)
+    run = simulate(
+        machine, v0=[1.0], duration=5.0, dt=series["t"][1], formulation=eom, progress=False
+    )
     np.testing.assert_allclose(run.x[:, 0], series["Pos"][:, 2], atol=1e-12)
     driving = [
         eom.functions["multipliers"](x, v, 0, t)

@@ -1,8 +1,5 @@
 """Closed forms against plain numerical integration, and against numbers of others."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
@@ -15,9 +12,7 @@ from framefree.gallery.scenarios.classics.closed_forms import (
     swinging_over,
 )
 from framefree.gallery.shared.rotations import about, angle_between, from_wxyz
-
-FACTS = Path(__file__).parents[2].parent / "shared" / "facts" / "oracles.json"
-needs_facts = pytest.mark.skipif(not FACTS.exists(), reason="the reference numbers are not here")
+from published import published
 
 
 def integrated(J, w0, t, moment=lambda R: np.zeros(3)):
@@ -115,10 +110,9 @@ def test_rotations():
     assert angle_between(about("x", 1e-9), np.eye(3)) == pytest.approx(1e-9, rel=1e-6)
 
 
-@needs_facts
 @pytest.mark.parametrize(("key", "rate"), [("4.61538 as in EXUDYN", -4.61538), ("60/13", -60 / 13)])
 def test_numbers_of_the_heavy_top(key, rate):
-    rows = json.loads(FACTS.read_text())["heavy_top"]["recomputed"][key]
+    rows = published("classics")["heavy_top"][key]
     t = np.linspace(0, 2, 2001)
     R = lagrange_top(t, 150.0, rate, 0.46875, 15.234375, 15 * 9.81)
     for row in rows:
@@ -127,17 +121,15 @@ def test_numbers_of_the_heavy_top(key, rate):
         np.testing.assert_allclose(R[k][:, 1], row["com"], atol=1e-11)
 
 
-@needs_facts
 def test_numbers_of_the_linkage():
-    rows = json.loads(FACTS.read_text())["four_bar_N2"]["recomputed"]
+    rows = published("classics")["four_bar"]
     phi, rate = swinging_over(rows["t"], 1.0, 3.5 * 9.81 / 3)
     np.testing.assert_allclose(phi, rows["phi"], atol=1e-10)
     np.testing.assert_allclose(rate, rows["phidot"], atol=1e-10)
 
 
-@needs_facts
 def test_numbers_of_the_cylinder():
-    facts = json.loads(FACTS.read_text())["torque_free_cylinder"]
+    facts = published("classics")["cylinder"]
     t = [row["t"] for row in facts["rows"]]
     found = axisymmetric_body(t, facts["w0_body"], facts["I"], facts["J"])
     for k, row in enumerate(facts["rows"]):

@@ -1,8 +1,5 @@
 """The crane and the five-bar as machines: facts, closed forms, other formulations, MuJoCo."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -22,8 +19,7 @@ from framefree.machine import MachineError
 from framefree.motion import equations
 from framefree.motion.embedded import Embedded
 from framefree.simulate import simulate
-
-FACTS = Path(__file__).parents[3] / "shared" / "facts" / "series_parallel.json"
+from published import published
 
 
 @pytest.fixture(scope="module")
@@ -35,10 +31,9 @@ def relative(found, expected):
     return np.abs(np.asarray(found) - expected).max() / np.abs(expected).max()
 
 
-@pytest.mark.skipif(not FACTS.exists(), reason="the facts are not here")
 def test_check_states(model):
     """Inertia, gravity force, force of the push and tip position, computed independently."""
-    facts = json.loads(FACTS.read_text())
+    facts = published("series_parallel")
     assert len(facts["rows"]) == 4
     for row, ours in zip(facts["rows"], CHECKS, strict=True):
         q = np.array(row["q"], float)

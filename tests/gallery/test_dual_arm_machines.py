@@ -1,8 +1,5 @@
 """The machines that hold one object have the published numbers."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -18,8 +15,7 @@ from framefree.gallery.machines.dual_arm import (
     three_arms,
 )
 from framefree.motion import equations
-
-FACTS = Path(__file__).parents[3] / "shared" / "facts" / "yumi.json"
+from published import published
 
 
 def poses(machine, x):
@@ -39,9 +35,8 @@ def test_published_poses_and_mass():
     assert sum(body.moments.total for body in machine.bodies) == pytest.approx(28.44)
 
 
-@pytest.mark.skipif(not FACTS.exists(), reason="facts are not here")
 def test_numbers_of_the_facts():
-    facts, machine = json.loads(FACTS.read_text()), dual_arm()
+    facts, machine = published("two_armed_robot"), dual_arm()
     assert [f"yumi_{joint.name}" for joint in machine.joints] == facts["joint_order"]
     for joint, known in zip(machine.joints, facts["joints"], strict=True):
         lift = facts["base_offset"] if joint.parent == "world" else np.zeros(3)

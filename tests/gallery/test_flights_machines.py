@@ -1,8 +1,5 @@
 """Multicopters and small machines against their published input matrices and figures."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -23,8 +20,7 @@ from framefree.gallery.machines.planar import (
 )
 from framefree.gallery.machines.scara import scara
 from framefree.motion import equations
-
-FACTS = Path(__file__).parents[3] / "shared" / "facts" / "multicopters.json"
+from published import published
 
 
 def numbers(machine, name, *arguments):
@@ -34,12 +30,6 @@ def numbers(machine, name, *arguments):
 def input_matrix(machine):
     B = equations(machine, "tree").functions["input_matrix"](machine.neutral())
     return np.array(B).reshape(machine.nv, machine.nu, order="F")
-
-
-def facts():
-    if not FACTS.exists():
-        pytest.skip("the published parameters are not at hand")
-    return json.loads(FACTS.read_text())
 
 
 def test_mixer_of_the_quadcopter():
@@ -97,7 +87,7 @@ def test_input_matrix_and_hexagon_of_the_bicopter():
 
 @pytest.mark.parametrize(("make", "key"), [(quadcopter, "quad"), (tricopter, "tri")])
 def test_parameters_are_the_published_ones(make, key):
-    given, machine = facts()[key], make()
+    given, machine = published("multicopters")[key], make()
     inertia = machine.bodies[0].moments
     assert inertia.total == given["m"]
     assert np.allclose(inertia.center, given["com"], atol=1e-12)

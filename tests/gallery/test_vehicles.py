@@ -1,8 +1,6 @@
 """Vehicles with arms: verdicts on their matrices, published numbers, and the scenarios."""
 
-import json
 from dataclasses import fields
-from pathlib import Path
 
 import casadi as ca
 import numpy as np
@@ -26,9 +24,7 @@ from framefree.gallery.scenarios.vehicles.vehicle_checks import (
 )
 from framefree.motion.tree import Tree
 from framefree.simulate import simulate
-
-ORACLES = Path(__file__).parents[3] / "shared" / "facts" / "oracles.json"
-needs_oracles = pytest.mark.skipif(not ORACLES.exists(), reason="the published numbers are absent")
+from published import published
 
 
 @pytest.mark.parametrize("make", [auv, space_arm, rover_arm])
@@ -60,7 +56,6 @@ def test_a_jump_is_told_from_what_is_steep():
 # ---------------------------------------------------------------------- published numbers
 
 
-@needs_oracles
 def test_space_arm_has_the_inertia_and_generalised_jacobian_of_the_published_model():
     machine = space_arm(published=True)
     tree, freedom = Tree(machine), FreeFloating()
@@ -70,7 +65,7 @@ def test_space_arm_has_the_inertia_and_generalised_jacobian_of_the_published_mod
         "at", [x], [state.mass, state.jacobian("gripper").value @ freedom.basis(state),
                     state.frame_pose("gripper")]
     )  # fmt: skip
-    given = json.loads(ORACLES.read_text(encoding="utf-8"))["ets_vii"]
+    given = published("vehicles")["ets_vii"]
     for case in given["recomputed"].values():
         M, J, G = (value.full() for value in at([0, 0, 0, 1, 0, 0, 0, *case["q"]]))
         assert np.allclose(M, case["H"], rtol=0, atol=1e-9)
@@ -79,9 +74,8 @@ def test_space_arm_has_the_inertia_and_generalised_jacobian_of_the_published_mod
         assert np.allclose(in_world, case["generalized_jacobian"], rtol=0, atol=1e-11)
 
 
-@needs_oracles
 def test_hull_has_the_published_numbers_turned_to_z_up():
-    given = json.loads(ORACLES.read_text(encoding="utf-8"))["bluerov2_heavy"]
+    given = published("vehicles")["bluerov2_heavy"]
     machine = auv()
     hull = machine.fluid.immersed[0]
     assert machine.bodies[0].moments.total == given["m"]

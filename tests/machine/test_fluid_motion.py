@@ -1,19 +1,15 @@
 """Fluid forces in motion: against textbook equations, in every frame, in any uniform current."""
 
-import json
 from dataclasses import replace
-from pathlib import Path
 
 import casadi as ca
 import numpy as np
-import pytest
 
 from framefree.geometry import Moments, quaternion, se3
 from framefree.machine import Body, Fluid, Frame, Free, Immersed, Joint, Machine, Revolute
 from framefree.motion.tree import Tree
+from published import published
 
-ORACLES = Path(__file__).parents[3] / "shared" / "facts" / "oracles.json"
-needs_oracles = pytest.mark.skipif(not ORACLES.exists(), reason="the published numbers are absent")
 CURRENT = np.array([0.4, -0.7, 0.25])
 
 
@@ -190,9 +186,8 @@ def test_power_is_the_rate_of_energy_in_a_current():
         assert abs(float(gap(*state(machine, rng)))) < 1e-8
 
 
-@needs_oracles
 def test_remus_has_its_published_matrices_and_natural_frequencies():
-    given = json.loads(ORACLES.read_text(encoding="utf-8"))["remus100"]
+    given = published("vehicles")["remus100"]
     down = np.diag([1.0, -1.0, -1.0])  # from z down to z up
     m, low = given["m"], down @ [0.0, 0.0, 0.02]
     body = Moments.of_body(m, low, np.diag([given["Ix"], given["Iy"], given["Iy"]]))
@@ -203,8 +198,8 @@ def test_remus_has_its_published_matrices_and_natural_frequencies():
     )  # fmt: skip
     flip, tree = np.kron(np.eye(2), down), Tree(machine)
     M = tree.functions["mass"](machine.neutral()).full()
-    published = np.array(given["MRB"]) + np.diag(given["MA_diag"])
-    assert np.allclose(M, flip @ published @ flip, rtol=0, atol=1e-10)
+    together = np.array(given["MRB"]) + np.diag(given["MA_diag"])
+    assert np.allclose(M, flip @ together @ flip, rtol=0, atol=1e-10)
     x = ca.SX.sym("x", 7)
     slope = ca.jacobian(tree.functions["bias"](x, np.zeros(6)), x) @ machine.rate_matrix(x)
     K = ca.Function("K", [x], [slope])(machine.neutral()).full()

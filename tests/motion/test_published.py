@@ -1,8 +1,5 @@
 """Published numbers, and numbers recomputed by others: the iiwa arm and the ETS-VII satellite."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 from random_machines import evaluate
@@ -11,8 +8,7 @@ from framefree.gallery.machines.arms import iiwa
 from framefree.geometry import Moments, euler
 from framefree.machine import Body, Frame, Free, Joint, Machine, Revolute
 from framefree.motion.tree import Tree
-
-FACTS = Path(__file__).parents[2].parent / "shared" / "facts" / "oracles.json"
+from published import published
 
 
 def test_iiwa_poses_of_drake():
@@ -73,11 +69,10 @@ def satellite(facts):
     return Machine(bodies, joints, (tip,), gravity=(0, 0, 0), name="ETS-VII")
 
 
-@pytest.mark.skipif(not FACTS.exists(), reason="the file of reference numbers is not here")
 @pytest.mark.parametrize("case", ["zero", "ramp"])
 def test_inertia_and_generalised_jacobian_of_the_satellite(case):
     """With the base at the origin, body axes of the base are world axes."""
-    facts = json.loads(FACTS.read_text())["ets_vii"]
+    facts = published("vehicles")["ets_vii"]
     expected = facts["recomputed"][case]
     eom = Tree(satellite(facts))
     x = np.concatenate([eom.machine.neutral()[:7], expected["q"]])
