@@ -39,6 +39,16 @@ def test_scenarios_take_their_machines_from_the_gallery():
         assert not named & {"Machine", "read", "from_dict"}, path
 
 
+def test_scenarios_do_not_look_at_the_clock():
+    """Seconds depend on what else the computer does; they are measured by `framefree bench`."""
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                assert all(alias.name not in ("time", "timeit") for alias in node.names), path
+            elif isinstance(node, ast.ImportFrom):
+                assert node.module not in ("time", "timeit"), path
+
+
 @pytest.mark.parametrize("name", MACHINES)
 def test_machines_are_made_and_described(name):
     machine = gallery_machine(name)

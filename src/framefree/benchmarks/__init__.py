@@ -2,7 +2,15 @@
 
 from collections.abc import Callable
 
-from framefree.benchmarks import chain, dual_arm, dynamics, kernel, prototype, rollout
+from framefree.benchmarks import (
+    chain,
+    dual_arm,
+    dynamics,
+    exchange,
+    kernel,
+    prototype,
+    rollout,
+)
 
 BENCHMARKS: dict[str, Callable[[], dict[str, object]]] = {
     "kernel": kernel.run,
@@ -11,5 +19,6 @@ BENCHMARKS: dict[str, Callable[[], dict[str, object]]] = {
     "chain": chain.run,
     "dual-arm": dual_arm.run,
     "prototype": prototype.run,
+    "exchange": exchange.run,
 }
 """Benchmark name to the function that measures it and gives its figures."""

@@ -1,7 +1,6 @@
 """What the scenarios of the crane share: the path, the gains, and how a run is assessed."""
 
 from dataclasses import dataclass
-from time import perf_counter
 from typing import Any
 
 import casadi as ca
@@ -190,19 +189,6 @@ def tip_places(equations: Embedded, q: np.ndarray) -> np.ndarray:
 def longer_arm() -> dict[str, float]:
     """Return the numbers of a second link 30 percent longer and heavier."""
     return body_values("arm", arm_moments(LONGER), tip=(LENGTH * LONGER, 0, 0))
-
-
-def update_seconds(equations: Embedded, rounds: int = 50) -> float:
-    """Return the median time in s to put another arm in and have the new mass matrix."""
-    q, machine, arm = np.array(coordinates_at(0.0)), equations.machine, arm_moments(LONGER)
-    equations.mass(q, machine.parameters.values())
-    times = []
-    for _ in range(rounds):
-        begin = perf_counter()
-        values = body_values("arm", arm, tip=(LENGTH * LONGER, 0, 0))
-        equations.mass(q, machine.parameters.values(values))
-        times.append(perf_counter() - begin)
-    return float(np.median(times))
 
 
 def _positive(values: np.ndarray) -> np.ndarray:
