@@ -123,4 +123,4 @@ class Extended:
 
     def velocity(self, x: Matrix, v: Matrix) -> Matrix:
         """Return the velocity of the first part."""
-        return self.group.velocity(x, v[: self.nv])
+        return self.group.velocity(x, v[: self.nv, :])

@@ -215,7 +215,7 @@ class Loop:
         if not self.noisy:
             return state.x, state.v
         noise, nv = self.given("noise"), self.machine.nv
-        return self.machine.integrate(state.x, noise[:nv]), state.v + noise[nv:]
+        return self.machine.integrate(state.x, noise[:nv, :]), state.v + noise[nv:, :]
 
     def controller(self, state: PlantState) -> tuple[dict[str, Matrix], Command]:
         """Return what a control period begins with: held, pipe and memory; and the new command."""
@@ -223,7 +223,7 @@ class Loop:
         made = self.command(s["time"], *self.measured(state), self.given("memory"), ahead=True)
         queue = ca.vertcat(self.given("pipe"), made.u)
         nu = self.machine.nu
-        begun = {"held": queue[:nu], "pipe": queue[nu:], "memory": made.memory}
+        begun = {"held": queue[:nu, :], "pipe": queue[nu:, :], "memory": made.memory}
         return {name: begun[name] for name in begun if name == "held" or name in s}, made
 
     def applied(self, state: PlantState) -> tuple[Matrix, Command]:
@@ -255,7 +255,7 @@ class Loop:
         n, memory = self.plant.nv, self.given("memory")
         x = self.symbols["x"]
         column = ca.SX.sym("column", n + self.given("drive").shape[0])
-        v, z = column[:n], column[n:]
+        v, z = column[:n, :], column[n:, :]
         command = held = ca.SX.sym("command", self.machine.nu if self.ratio else 0)
         state = self.plant.at(t, x, v)
         if not self.ratio:
@@ -281,8 +281,8 @@ class Loop:
 
         def rates(t: Matrix, x: Matrix, column: Matrix) -> Matrix:
             if project:
-                x, v = self.plant.project(t, x, column[:n], 1)
-                column = ca.vertcat(v, column[n:])
+                x, v = self.plant.project(t, x, column[:n, :], 1)
+                column = ca.vertcat(v, column[n:, :])
             return self._rates(t, start, h, x, column, command, memory, *self._parameters)
 
         return rates
@@ -336,12 +336,12 @@ class Loop:
         n = self.plant.nv
         # A round squares the error that a step leaves: one is enough for a small error, and three
         # for that of low orders near a singular position.
-        x, v = self.plant.project(t, x, column[:n], 1 if integrator.order >= 4 else 3)
-        return x, ca.vertcat(v, column[n:])
+        x, v = self.plant.project(t, x, column[:n, :], 1 if integrator.order >= 4 else 3)
+        return x, ca.vertcat(v, column[n:, :])
 
     def _split(self, x: Matrix, column: Matrix) -> dict[str, Matrix]:
         n = self.plant.nv
-        found = {"x": x, "v": column[:n], "drive": column[n:]}
+        found = {"x": x, "v": column[:n, :], "drive": column[n:, :]}
         return {name: value for name, value in found.items() if name in self.symbols}
 
     def trial(self, integrator: DormandPrince) -> ca.Function:
@@ -354,7 +354,7 @@ class Loop:
             dynamics, group, s["time"], s["x"], column, s["h"]
         )
         scale = 1 + ca.fmax(ca.fabs(column), ca.fabs(moved))
-        error = ca.mmax(ca.fabs(ca.vertcat(error_x, error_v / scale)))
+        error = ca.mmax(ca.fabs(ca.vertcat(0, error_x, error_v / scale)))
         x, moved = self._projected(integrator, s["time"] + s["h"], x, moved)
         outputs = {f"{name}_next": value for name, value in self._split(x, moved).items()}
         return self._function("trial", {**outputs, "error": error})

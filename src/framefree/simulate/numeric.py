@@ -56,7 +56,7 @@ class Told:
     def command(self, column: Matrix) -> Command:
         """Return the command in a column of symbols."""
         ends = np.cumsum((0, *self._sizes)).tolist()
-        u, *signals, memory = (column[a:b] for a, b in pairwise(ends))
+        u, *signals, memory = (column[a:b, :] for a, b in pairwise(ends))
         pairs = zip(self.shapes.items(), signals, strict=True)
         return Command(u, {name: _shaped(part, shape) for (name, shape), part in pairs}, memory)
 

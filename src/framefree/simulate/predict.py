@@ -52,7 +52,7 @@ class Predictor:
             held, h = command, min(self.period, left)
             x, column = self._moved(x, column, command, h)
             left -= h
-        return x, column[: self.model.nv]
+        return x, column[: self.model.nv, :]
 
     def _moved(self, x: Matrix, column: Matrix, command: Matrix, h: float) -> tuple[Matrix, Matrix]:
         """Return the state after one step of fourth order."""
@@ -60,7 +60,7 @@ class Predictor:
         known = Correspondence(self.plant, self.model)
 
         def rates(t: Matrix, x: Matrix, column: Matrix) -> Matrix:
-            state, z = system.at(t, x, column[:n]), column[n:]
+            state, z = system.at(t, x, column[:n, :]), column[n:, :]
             u = command if self.drive is None else self.drive.u(z, command)
             load = Load(self.model)
             actuate(load, self.model, state.x, state.v, known.u_of_model(u), limits=self.limits)
