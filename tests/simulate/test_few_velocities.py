@@ -43,9 +43,9 @@ def test_open_machines(name, formulation, method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("formulation", ("constrained", "maximal", "embedded"))
-@pytest.mark.parametrize("name", ("coupling", "loop"))
-@pytest.mark.parametrize("control_dt", (None, 0.02))
+@pytest.mark.parametrize("formulation", ["constrained", "maximal", "embedded"])
+@pytest.mark.parametrize("name", ["coupling", "loop"])
+@pytest.mark.parametrize("control_dt", [None, 0.02])
 def test_closed_machines_of_one_freedom(name, formulation, method, control_dt):
     if name == "loop":
         machine = n_four_bar(1)
@@ -59,8 +59,8 @@ def test_closed_machines_of_one_freedom(name, formulation, method, control_dt):
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("more", ({}, {"lag": 0.05}, {"delay": 1, "predict": True}))
-@pytest.mark.parametrize("formulation", ("tree", "constrained"))
+@pytest.mark.parametrize("more", [{}, {"lag": 0.05}, {"delay": 1, "predict": True}])
+@pytest.mark.parametrize("formulation", ["tree", "constrained"])
 def test_one_input_and_one_velocity_under_a_sampled_law(formulation, more, method):
     machine = pendulum(1)
     options = {"duration": 0.06, "dt": 0.01, "control_dt": 0.02, "noise": Noise(1e-6, 1e-6)}

@@ -8,6 +8,7 @@ the condition number and fail well before a mechanism reaches its singular posit
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import casadi as ca
 
@@ -67,23 +68,36 @@ class Orthogonal:
     basis : list of columns; zero for a column that is masked.
     coefficients : ``coefficients[j][k]`` = C_kj for k <= j.
     present : list of 0 or 1: whether the column counts.
-    share : list: what was left of each column after the projections, relative to its length;
-        zero if it is masked.
+    share : list: what was left of each column after the projections, relative to what it is
+        compared with; zero if it is masked.
+
+    Parameters
+    ----------
+    columns, present : sequences
+    tolerance : float
+        Share below which a column is masked.
+    lengths : sequence, optional
+        What the columns are compared with; by default their own lengths.
     """
 
     def __init__(
-        self, columns: Sequence[Matrix], present: Sequence[Matrix], tolerance: float
+        self,
+        columns: Sequence[Matrix],
+        present: Sequence[Matrix],
+        tolerance: float,
+        lengths: Sequence[Any] | None = None,
     ) -> None:
         self.basis: list[Matrix] = []
         self.coefficients: list[list[Matrix]] = []
         self.present: list[Matrix] = []
         self.share: list[Matrix] = []
         self._reciprocals: list[Matrix] = []
-        for column, given in zip(columns, present, strict=True):
-            self._append(column, given, tolerance)
+        for k, (column, counted) in enumerate(zip(columns, present, strict=True)):
+            square = ca.sumsqr(column) if lengths is None else lengths[k] ** 2
+            self._append(column, counted, tolerance, square)
 
-    def _append(self, column: Matrix, given: Matrix, tolerance: float) -> None:
-        if column.is_zero() or given.is_zero():
+    def _append(self, column: Matrix, counted: Matrix, tolerance: float, square: Any) -> None:
+        if column.is_zero() or counted.is_zero():
             self._store([ca.SX(0)] * len(self.basis), ca.SX(column.shape[0], 1), *[ca.SX(0)] * 4)
             return
         rest, coefficients = column, [ca.SX(0)] * len(self.basis)
@@ -92,11 +106,11 @@ class Orthogonal:
                 along = ca.dot(known, rest)
                 coefficients[k] = coefficients[k] + along
                 rest = rest - along * known
-        left, length = ca.sumsqr(rest), ca.sumsqr(column)
-        counts = ca.logic_and(given, left > tolerance**2 * length)
+        left = ca.sumsqr(rest)
+        counts = ca.logic_and(counted, left > tolerance**2 * square)
         # A masked column is divided by 1, so that neither it nor its derivatives are infinite.
         norm = ca.sqrt(ca.if_else(counts, left, 1))
-        share = counts * norm / ca.sqrt(ca.if_else(counts, length, 1))
+        share = counts * norm / ca.sqrt(ca.if_else(counts, square, 1))
         self._store(coefficients, rest * counts / norm, counts * norm, counts / norm, counts, share)
 
     def _store(
@@ -125,23 +139,23 @@ class Orthogonal:
     def solve(self, right: Sequence[Matrix]) -> list[Matrix]:
         """Return ``C^-1 right``, zero for masked columns."""
         n = len(self.basis)
-        found: list[Matrix] = [ca.SX(0)] * n
+        solution: list[Matrix] = [ca.SX(0)] * n
         for j in reversed(range(n)):
             rest = right[j]
             for later in range(j + 1, n):
-                rest = rest - self.coefficients[later][j] * found[later]
-            found[j] = rest * self._reciprocals[j]
-        return found
+                rest = rest - self.coefficients[later][j] * solution[later]
+            solution[j] = rest * self._reciprocals[j]
+        return solution
 
     def solve_transposed(self, right: Sequence[Matrix]) -> list[Matrix]:
         """Return ``C^-T right``, zero for masked columns."""
-        found: list[Matrix] = []
+        solution: list[Matrix] = []
         for j, row in enumerate(self.coefficients):
             rest = right[j]
             for k in range(j):
-                rest = rest - row[k] * found[k]
-            found.append(rest * self._reciprocals[j])
-        return found
+                rest = rest - row[k] * solution[k]
+            solution.append(rest * self._reciprocals[j])
+        return solution
 
 
 class RowSpace:

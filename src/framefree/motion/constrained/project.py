@@ -73,14 +73,15 @@ def position(
     dv[free] = metric z with |z| minimal.
     """
     phi, gradient = errors(x)
-    slow = 0
+    slow, caution = 0, 1.0
     for count in range(iterations):
         size = float(np.linalg.norm(phi))
         if size == 0.0 or slow > SLOW:
             return x, float(np.abs(phi).max(initial=0.0)), count
         root, step = metric(x), np.zeros(gradient.shape[1])
-        step[free] = root @ _damped(gradient[:, free] @ root, phi)
-        x_new, phi_new, gradient_new = _shortened(x, step, size, errors, integrate)
+        step[free] = root @ _damped(gradient[:, free] @ root, phi, caution)
+        x_new, phi_new, gradient_new, halvings = _shortened(x, step, size, errors, integrate)
+        caution = caution / 4 if halvings == 0 else min(caution * 4**halvings, 1.0)
         new_size = float(np.linalg.norm(phi_new))
         if not new_size < size:
             return x, float(np.abs(phi).max()), count
@@ -106,12 +107,15 @@ def velocity(
     return v, float(np.abs(eta).max(initial=0.0))
 
 
-def _damped(Y: np.ndarray, phi: np.ndarray) -> np.ndarray:
-    """Return ``-Y^T (Y Y^T + mu)^-1 phi`` by singular values; mu is their square times |phi|."""
+def _damped(Y: np.ndarray, phi: np.ndarray, caution: float) -> np.ndarray:
+    """Return ``-Y^T (Y Y^T + mu)^-1 phi`` by singular values.
+
+    mu is the square of the largest times |phi| (at most 1e-2) times `caution` (at most 1).
+    """
     U, values, rows = np.linalg.svd(Y, full_matrices=False)
     if not values.size or values[0] == 0.0:
         return np.zeros(Y.shape[1])
-    damping = values[0] ** 2 * min(float(np.linalg.norm(phi)), 1e-2)
+    damping = values[0] ** 2 * min(float(np.linalg.norm(phi)), 1e-2) * caution
     kept = values > RANK * values[0]
     weights = np.where(kept, values / (values**2 + damping), 0.0)
     return -rows.T @ (weights * (U.T @ phi))
@@ -123,14 +127,14 @@ def _shortened(
     size: float,
     errors: Errors,
     integrate: Callable[[np.ndarray, np.ndarray], np.ndarray],
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Take the step, halved until the errors fall."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+    """Take the step, halved until the errors fall; also return how often."""
     for halvings in range(12):
         x_new = integrate(x, step * 0.5**halvings)
         phi, gradient = errors(x_new)
         if np.isfinite(phi).all() and np.linalg.norm(phi) < size:
             break
-    return x_new, phi, gradient
+    return x_new, phi, gradient, halvings
 
 
 def weight_root(M: np.ndarray) -> np.ndarray:

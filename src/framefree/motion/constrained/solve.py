@@ -125,12 +125,12 @@ def null_space(A: np.ndarray) -> np.ndarray:
     return rows[int((values > RANK * values[0]).sum()) :].T
 
 
-def numerical_rank(A: np.ndarray) -> int:
-    """Return the number of singular values above `RANK` times the largest."""
+def numerical_rank(A: np.ndarray, tolerance: float = RANK) -> int:
+    """Return the number of singular values above `tolerance` times the largest."""
     if not A.size:
         return 0
     values = np.linalg.svd(A, compute_uv=False)
-    return int((values > RANK * values[0]).sum())
+    return int((values > tolerance * values[0]).sum())
 
 
 def _scaled(A: np.ndarray) -> np.ndarray:

@@ -1,16 +1,27 @@
 """Which velocities of a closed chain are independent, and which loop fails where none serve."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from framefree.machine import Machine
+from framefree.motion.constrained import Constrained
+from framefree.motion.constrained.carrier import TreeCarrier
 from framefree.motion.constrained.project import ClosureError
+from framefree.motion.constrained.rows import of_machine, stacked
+from framefree.motion.constrained.scales import scales, velocity_units
 from framefree.motion.constrained.solve import numerical_rank
 from framefree.motion.embedded.maps import SINGULAR
 
 PREFERENCE = 1e-3
 """Weight of driven joints when dependent coordinates are chosen: they are taken last."""
+SOUND = 1e-3
+"""Smallest singular value of dimensionless rows with which no better configuration is sought."""
+AROUND = (0.3, -0.3, 1.0)
+"""How far single coordinates (rad, or lengths of the machine) are moved in that search."""
 
 
 class SingularError(ClosureError):
@@ -20,7 +31,7 @@ class SingularError(ClosureError):
     ----------
     loops : tuple of str
     margin : float
-        Smallest relative singular value of the loops' rows in the dependent velocities.
+        Smallest singular value of the loops' dimensionless rows in the dependent velocities.
     """
 
     def __init__(self, message: str, loops: tuple[str, ...], margin: float) -> None:
@@ -28,19 +39,89 @@ class SingularError(ClosureError):
         self.loops, self.margin = loops, margin
 
 
+class ClosureRows:
+    """Rows of a machine's loops and couplings in numbers, without units (`scales`).
+
+    Parameters
+    ----------
+    constrained : Constrained
+        The machine under its loops and couplings.
+    carrier : TreeCarrier
+        Its tree.
+    """
+
+    def __init__(self, constrained: Constrained, carrier: TreeCarrier) -> None:
+        self.machine, self.constrained, self.carrier = constrained.machine, constrained, carrier
+
+    @cached_property
+    def _function(self) -> ca.Function:
+        x, parameters = ca.SX.sym("x", self.machine.nx), self.machine.parameters.symbols
+        state = self.carrier.at(x)
+        constraints = of_machine(self.machine, None)
+        parts = [constraint.rows(self.carrier, state, ca.SX(0)) for constraint in constraints]
+        A = stacked(parts, self.machine.nv).A
+        sizes = scales(self.machine)
+        factors = ca.DM(np.outer(sizes.rows, 1 / sizes.columns))
+        return ca.Function("rows", [x, parameters], [ca.densify(factors * A)])
+
+    def __call__(self, x: Any, parameters: Any = None) -> np.ndarray:
+        """Return the rows (m, nv) at a configuration."""
+        values = self.machine.parameters.values(parameters)
+        return np.asarray(self._function(x, values).full())
+
+    def generic(self, x: np.ndarray) -> np.ndarray:
+        """Return the configuration of largest rank among x, which is closed, and closed ones.
+
+        Those are sought around it by moving one coordinate after the other and closing the loops
+        with the others: a mechanism that can leave a singular position leaves it so. No rank
+        exceeds the one at configurations that are not closed, which ends the search early.
+        """
+        best, best_quality = x, self._quality(x)
+        most = max(self._quality(near)[0] for near in self._strayed(x))
+        for coordinate, step in self._single_moves():
+            if best_quality[0] >= most and best_quality[1] > SOUND:
+                break
+            moved = self.machine.integrate(best, step)
+            try:
+                candidate = self.constrained.project(moved, weight="unit", hold=(coordinate,)).x
+            except ClosureError:
+                continue
+            quality = self._quality(candidate)
+            if quality > best_quality:
+                best, best_quality = candidate, quality
+        return best
+
+    def _quality(self, x: np.ndarray) -> tuple[int, float]:
+        """Return the rank of the rows, and the least singular value that counts."""
+        A = self(x)
+        rank = numerical_rank(A, SINGULAR)
+        return rank, float(np.linalg.svd(A, compute_uv=False)[rank - 1]) if rank else np.inf
+
+    def _strayed(self, x: np.ndarray) -> Iterator[np.ndarray]:
+        rng, units = np.random.default_rng(0), velocity_units(self.machine)
+        for _ in range(3):
+            yield self.machine.integrate(x, 0.1 * units * rng.normal(size=len(units)))
+
+    def _single_moves(self) -> Iterator[tuple[str, np.ndarray]]:
+        """Give single velocities and moves along them, driven joints first."""
+        units, driven = velocity_units(self.machine), _driven(self.machine)
+        order = sorted(range(self.machine.nv), key=lambda k: not driven[k])
+        for size in AROUND:
+            for k in order:
+                step = np.zeros(self.machine.nv)
+                step[k] = size * units[k]
+                yield self.machine.v_names[k], step
+
+
 def choose(machine: Machine, A: np.ndarray) -> tuple[str, ...]:
     """Return independent velocities: those that a greedy choice of dependent ones leaves over.
 
-    Columns of A are taken by what they add to those taken before; driven joints come last.
+    Columns of A, dimensionless, are taken by what they add to those taken before; driven joints
+    come last.
     """
-    driven = {getattr(actuator, "joint", None) for actuator in machine.actuators}
-    weights = np.ones(machine.nv)
-    for joint in machine.joints:
-        if joint.name in driven:
-            weights[machine.v_slice[joint.name]] = PREFERENCE
-    rest = A * weights
+    rest = A * np.where(_driven(machine), PREFERENCE, 1.0)
     taken: list[int] = []
-    for _ in range(numerical_rank(A)):
+    for _ in range(numerical_rank(A, SINGULAR)):
         lengths = np.linalg.norm(rest, axis=0)
         lengths[taken] = -1.0
         best = int(np.argmax(lengths))
@@ -51,21 +132,30 @@ def choose(machine: Machine, A: np.ndarray) -> tuple[str, ...]:
 
 
 def margin(A: np.ndarray, dependent: Sequence[int]) -> float:
-    """Return the smallest singular value of A's dependent columns, each scaled to unit length."""
-    return float(_scaled_values(A, dependent)[1].min(initial=1.0))
+    """Return the smallest singular value of the dependent columns of A, dimensionless; at most 1.
+
+    It is zero where there are fewer rows than dependent columns.
+    """
+    if len(dependent) > len(A):
+        return 0.0
+    values = np.linalg.svd(A[:, list(dependent)], compute_uv=False)
+    return float(values.min(initial=1.0))
 
 
 def singular(
     machine: Machine, A: np.ndarray, owners: Sequence[str], dependent: Sequence[int]
 ) -> SingularError:
     """Return the error that names what is not determined; `owners` names the loop of each row."""
-    columns, values, vectors = _scaled_values(A, dependent)
+    columns = A[:, list(dependent)]
+    # Padded, so that there is a direction for every dependent velocity.
+    _, _, vectors = np.linalg.svd(np.vstack([columns, np.zeros((len(dependent),) * 2)]))
     loose = np.abs(vectors[-1]) > 0.1 if len(vectors) else np.zeros(0, dtype=bool)
     names = [machine.v_names[k] for k, part in zip(dependent, loose, strict=True) if part]
     involved = np.abs(columns[:, loose]).max(axis=1, initial=0.0) > SINGULAR
-    loops = tuple(dict.fromkeys(o for o, part in zip(owners, involved, strict=True) if part))
+    loops = dict.fromkeys(o for o, part in zip(owners, involved, strict=True) if part)
+    loops = tuple(loops or dict.fromkeys(owners))
     others = [name for k, name in enumerate(machine.v_names) if k not in dependent]
-    smallest = float(values.min(initial=0.0))
+    smallest = margin(A, dependent)
     message = (
         f"loop {', '.join(f'`{name}`' for name in loops)} is near a singular position: there "
         f"{', '.join(f'`{name}`' for name in names)} do not follow from the independent "
@@ -76,13 +166,10 @@ def singular(
     return SingularError(message, loops, smallest)
 
 
-def _scaled_values(
-    A: np.ndarray, dependent: Sequence[int]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    columns = A[:, list(dependent)]
-    lengths = np.linalg.norm(columns, axis=0)
-    columns = columns / np.where(lengths > 0, lengths, 1.0)
-    _, values, vectors = np.linalg.svd(columns, full_matrices=False)
-    if len(values) < len(dependent):
-        values = np.zeros(len(dependent))
-    return columns, values, vectors
+def _driven(machine: Machine) -> np.ndarray:
+    """Return which velocities (nv) are those of joints with actuators."""
+    driven = {getattr(actuator, "joint", None) for actuator in machine.actuators}
+    mask = np.zeros(machine.nv, dtype=bool)
+    for joint in machine.joints:
+        mask[machine.v_slice[joint.name]] = joint.name in driven
+    return mask

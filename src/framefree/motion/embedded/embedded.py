@@ -22,13 +22,12 @@ import numpy as np
 from framefree.machine import Machine, MachineError
 from framefree.motion.constrained import Constrained
 from framefree.motion.constrained.carrier import TreeCarrier
-from framefree.motion.constrained.project import CLOSED, ClosureError
-from framefree.motion.constrained.report import without_noise
+from framefree.motion.constrained.project import CLOSED
 from framefree.motion.constrained.rows import Constraint
 from framefree.motion.constrained.solve import numerical_rank
 from framefree.motion.constrained.states import numbers
 from framefree.motion.constrained.wrenches import joint_wrenches, loads
-from framefree.motion.embedded.choice import choose, margin, singular
+from framefree.motion.embedded.choice import ClosureRows, choose, margin, singular
 from framefree.motion.embedded.maps import SINGULAR, Embedding, Expression, Map, Solved
 from framefree.motion.embedded.state import EmbeddedState
 from framefree.motion.equations import Equations, Output, Quantity
@@ -90,6 +89,7 @@ class Embedded(Equations):
         self.constrained = Constrained(machine)
         self.tree = Tree(replace(machine, loops=(), couplings=()))
         self._carrier = TreeCarrier(self.tree.model)
+        self.rows = ClosureRows(self.constrained, self._carrier)
         self.map = self._map(embedding, independent, start)
         n = self.map.nv
         self.sizes = {"x": self.map.nx, "v": n, "a": n, "force": n, "joint_force": machine.nv}
@@ -203,13 +203,6 @@ class Embedded(Equations):
             raise singular(self.machine, A, owners, dependent)
         return found
 
-    def rows(self, x: np.ndarray, parameters: Any = None) -> np.ndarray:
-        """Return A (rows, nv of the tree) of the loops and couplings at a configuration."""
-        found = numbers(
-            self.constrained, "constraint", parameters, x=x, v=np.zeros(self.machine.nv)
-        )
-        return without_noise(found[0], found[5])
-
     def _map(
         self, embedding: Embedding | None, independent: Sequence[str] | None, start: Any
     ) -> Map:
@@ -220,11 +213,11 @@ class Embedded(Equations):
             return found
         if not machine.loops and independent is None:
             return Expression.by_couplings(machine)
-        x = self._generic(self.constrained.assemble(start))
+        x = self.rows.generic(self.constrained.assemble(start))
         A = self.rows(x)
         names = choose(machine, A) if independent is None else tuple(independent)
         found = Solved(machine, self._carrier, names)
-        rank = numerical_rank(A)
+        rank = numerical_rank(A, SINGULAR)
         if len(found.dependent) != rank:
             raise MachineError(
                 f"the loops of `{machine.name}` leave {machine.nv - rank} velocities independent, "
@@ -234,21 +227,6 @@ class Embedded(Equations):
             owners = [label.partition("[")[0] for label in self.constrained.labels]
             raise singular(machine, A, owners, found.dependent)
         return found
-
-    def _generic(self, x: np.ndarray) -> np.ndarray:
-        """Return the configuration of largest rank among x and closed ones around it."""
-        rng = np.random.default_rng(0)
-        best, best_rank = x, numerical_rank(self.rows(x))
-        for _ in range(4):
-            near = self.machine.integrate(x, 0.1 * rng.normal(size=self.machine.nv))
-            try:
-                candidate = self.constrained.project(near, weight="unit").x
-            except ClosureError:
-                continue
-            rank = numerical_rank(self.rows(candidate))
-            if rank > best_rank:
-                best, best_rank = candidate, rank
-        return best
 
     def _check_closed(self, found: Expression, embedding: Embedding) -> None:
         """Refuse a map that does not close the machine's loops or meet its couplings."""

@@ -22,10 +22,12 @@ from framefree.machine.tree import unknown
 from framefree.motion.constrained.algebra import Orthogonal
 from framefree.motion.constrained.carrier import TreeCarrier
 from framefree.motion.constrained.rows import Rows, of_machine, stacked
+from framefree.motion.constrained.scales import scales
 from framefree.motion.spatial import Matrix, solve_symmetric
 
 SINGULAR = 1e-6
-"""What must be left of a column of A_dep beside the others; below this the loops are not solved."""
+"""What must be left of a column of A_dep beside the others, relative to the length that `scales`
+gives it; below this the loops are not solved."""
 
 
 @dataclass(frozen=True)
@@ -152,16 +154,16 @@ class Expression(Map):
         E[kept_v, :] = ca.DM.eye(len(kept_v))
         for name in targets:
             E[machine.v_names.index(name), :] = ca.jacobian(values[name], x) @ rates
-        found = cls(machine, names, x, full, E, rates)
-        found.independent, found._kept = tuple(kept_v), kept
-        return found
+        expression = cls(machine, names, x, full, E, rates)
+        expression.independent, expression._kept = tuple(kept_v), kept
+        return expression
 
     @classmethod
-    def by_function(cls, machine: Machine, given: Embedding) -> "Expression":
-        """Return the map that the user gives."""
-        names = tuple(given.names)
+    def by_function(cls, machine: Machine, embedding: Embedding) -> "Expression":
+        """Return the map that the user defines."""
+        names = tuple(embedding.names)
         q = ca.SX.sym("x", len(names))
-        x = ca.densify(ca.SX(given.function(q)))
+        x = ca.densify(ca.SX(embedding.function(q)))
         if x.shape != (machine.nx, 1):
             raise MachineError(
                 f"the embedding must give {machine.nx} coordinates ({', '.join(machine.x_names)}), "
@@ -172,16 +174,16 @@ class Expression(Map):
         E = ca.jacobian(x, q)
         if not all(joint.kind.vector for joint in machine.joints):
             E = solve_symmetric(A.T @ A, A.T @ E)
-        found = cls(machine, (names, names), q, x, E, ca.SX.eye(len(names)))
+        expression = cls(machine, (names, names), q, x, E, ca.SX.eye(len(names)))
         kept = _own_coordinates(machine, names, q, x)
         if kept is not None:
-            found.independent, found._kept = kept
-        return found
+            expression.independent, expression._kept = kept
+        return expression
 
     def at(self, x: Matrix, v: Matrix) -> Chart:
         """Return the tree's configuration, E and dE/dt at a state."""
-        given = [ca.densify(ca.SX(x)), ca.densify(ca.SX(v))]
-        configuration, E, rate = ca.substitute(self._outputs, [self._x, self._v], given)
+        state = [ca.densify(ca.SX(x)), ca.densify(ca.SX(v))]
+        configuration, E, rate = ca.substitute(self._outputs, [self._x, self._v], state)
         return Chart(configuration, E, rate, ca.SX(1))
 
     def rate_matrix(self, x: Matrix) -> Matrix:
@@ -232,6 +234,7 @@ class Solved(Map):
         self.independent = tuple(self._chosen)
         self.dependent = [k for k in range(machine.nv) if k not in self._chosen]
         self.constraints = of_machine(machine, None)
+        self.scales = scales(machine)
 
     def rows(self, x: Matrix, v: Matrix) -> Rows:
         """Return the rows of all loops and couplings at a state of the tree."""
@@ -241,17 +244,23 @@ class Solved(Map):
 
     def at(self, x: Matrix, v: Matrix) -> Chart:
         """Return the tree's configuration, E and dE/dt at a state."""
-        A = self.rows(x, ca.SX(self.machine.nv, 1)).A
-        solver, margin = self._solver(A[:, self.dependent])
+        A = self._weighted(self.rows(x, ca.SX(self.machine.nv, 1)).A)
+        solver, margin = self._solver(A)
         refused = 1 / (margin > SINGULAR)
         E = self._filled(refused * _solved(solver, -A[:, self._chosen]), identity=True)
-        A_rate = self.rows(x, E @ v).rate
+        A_rate = self._weighted(self.rows(x, E @ v).rate)
         rate = self._filled(_solved(solver, -(A_rate @ E)), identity=False)
         return Chart(x, E, rate, margin)
 
+    def _weighted(self, A: Any) -> Matrix:
+        """Return rows as lengths."""
+        return ca.diag(ca.SX(ca.DM(self.scales.rows))) @ A
+
     def _solver(self, A: Matrix) -> tuple[Orthogonal, Matrix]:
-        columns = [A[:, k] for k in range(A.shape[1])]
-        solver = Orthogonal(columns, [ca.SX(1)] * len(columns), SINGULAR)
+        """Return the solver of the dependent columns, and the least share left of one of them."""
+        columns = [A[:, k] for k in self.dependent]
+        lengths = self.scales.columns[self.dependent].tolist()
+        solver = Orthogonal(columns, [ca.SX(1)] * len(columns), SINGULAR, lengths)
         margin = ca.SX(1)
         for share in solver.share:
             margin = ca.fmin(margin, share)
