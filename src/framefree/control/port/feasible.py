@@ -12,7 +12,8 @@ from framefree.control.references.base import Reference
 from framefree.geometry import quaternion
 from framefree.machine import Machine
 from framefree.motion.maximal import Maximal
-from framefree.motion.maximal.kinematics import Kinematics
+from framefree.motion.maximal.joints import has_coordinates
+from framefree.motion.maximal.kinematics import POSE, Kinematics
 
 
 @dataclass(frozen=True)
@@ -138,14 +139,18 @@ class _Joints:
         parting = [d.N @ (d.N.T @ xi) for d, xi in zip(at.directions, at.relative, strict=True)]
         outputs = [ca.horzcat(*at.violations), ca.horzcat(*parting)]
         self._function = ca.Function("misfit", [x, v], [ca.densify(one) for one in outputs])
-        if eom.model.kept:
+        if not all(has_coordinates(joint.kind) for joint in machine.joints):
             raise ControlError("references of machines with custom joints cannot be checked")
+        # How far joints are apart does not depend on how many full turns they have made.
+        self._turns = np.zeros(eom.sizes["x"] - POSE * len(machine.bodies))
 
     def __call__(self, time: float, poses: Any, twists: Any) -> list[Misfit]:
         parts = [
             [*G[:3, 3], *quaternion.from_rotation(ca.DM(G[:3, :3])).full().ravel()] for G in poses
         ]
-        apart, parting = self._function(np.concatenate(parts), np.concatenate(twists))
+        apart, parting = self._function(
+            np.concatenate([*parts, self._turns]), np.concatenate(twists)
+        )
         found = []
         for joint, a, b in zip(self.machine.joints, apart.full().T, parting.full().T, strict=True):
             norms = (np.linalg.norm(part) for part in (a[:3], a[3:], b[:3], b[3:]))

@@ -36,6 +36,7 @@ from framefree.motion.maximal.joints import (
     joint_bias,
     joint_pose,
     joint_step,
+    kept_coordinates,
 )
 from framefree.motion.maximal.kinematics import MaximalModel, step_of
 from framefree.motion.maximal.packing import Lift, Pack
@@ -150,11 +151,11 @@ class BodyClass:
     @cached_property
     def _geometry(self) -> tuple[list[Matrix], Any]:
         """Symbols of the frames of parent and link, and (step, directions, x) of the joint."""
-        parent, own, kept = _symbols(parent=12, own=12, kept=self.link.kind.nx)
+        count = len(kept_coordinates(self.link.kind))
+        parent, own, kept = _symbols(parent=12, own=12, kept=count)
         above = None if self.grounded else _to_frame(parent)
         G = joint_pose(self.link, above, _to_frame(own))
-        x = coordinates(self.link.kind, se3.rotation(G), se3.position(G))
-        x = kept if x is None else ca.SX(x)
+        x = coordinates(self.link.kind, se3.rotation(G), se3.position(G), kept)
         needs_x = self._lifted[1].has_spring or not self.link.constant_subspace
         step = joint_step(self.link, G, x)
         found = (step, directions(self.link, x), x if needs_x else ca.SX(*x.shape))

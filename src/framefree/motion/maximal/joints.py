@@ -136,19 +136,41 @@ def _moving_complement(S: Matrix) -> Matrix:
 # ------------------------------------------------------------------ coordinates from a pose
 
 
-def coordinates(kind: JointKind, R: Matrix, r: Matrix) -> Matrix | None:
-    """Return x (nx) of the joint whose pose has rotation R and position r; None if not known.
+def coordinates(kind: JointKind, R: Matrix, r: Matrix, kept: Matrix) -> Matrix:
+    """Return x (nx) of the joint whose pose has rotation R and position r.
 
-    Angles lie within (-pi, pi], but for a screw, whose travel tells the turns. For joints with one
-    axis alone R and r are in link axes, where that axis is z (see `links`).
+    `kept` are the values of the `kept_coordinates`. Of an angle only its number of full turns is
+    taken from them, the rest from the pose. For joints with one axis alone R and r are in link
+    axes, where that axis is z (see `links`).
     """
-    law = _COORDINATES.get(type(kind))
-    return None if law is None else law(kind, R, r)
+    if not has_coordinates(kind):
+        return kept
+    x = ca.SX(_COORDINATES[type(kind)](kind, R, r))
+    for place, k in enumerate(kept_coordinates(kind)):
+        x[k] = _next_to(kept[place], x[k])
+    return x
 
 
 def has_coordinates(kind: JointKind) -> bool:
-    """Tell whether a pose determines the coordinates of this kind by a formula known here."""
+    """Tell whether a pose determines coordinates of this kind by a formula known here."""
     return type(kind) in _COORDINATES
+
+
+def kept_coordinates(kind: JointKind) -> tuple[int, ...]:
+    """Return which coordinates a pose does not determine, or only up to full turns.
+
+    The travel of a screw tells its turns.
+    """
+    if not has_coordinates(kind):
+        return tuple(range(kind.nx))
+    if isinstance(kind, Helical):
+        return () if isinstance(kind.pitch, ca.SX) or kind.pitch != 0 else (0,)
+    return _ANGLES.get(type(kind), ())
+
+
+def _next_to(value: Matrix, angle: Matrix) -> Matrix:
+    """Return the angle with as many full turns as bring it next to a value."""
+    return angle + 2 * np.pi * ca.floor((value - angle) / (2 * np.pi) + 0.5)
 
 
 def _none(kind: Any, R: Matrix, r: Matrix) -> Matrix:
@@ -171,8 +193,7 @@ def _helical(kind: Any, R: Matrix, r: Matrix) -> Matrix:
     angle = _angle(kind.axis, R)
     if not isinstance(kind.pitch, ca.SX) and kind.pitch == 0:
         return angle
-    travelled = ca.dot(constant_pose(kind.axis), r) / kind.pitch
-    return angle + 2 * np.pi * ca.floor((travelled - angle) / (2 * np.pi) + 0.5)
+    return _next_to(ca.dot(constant_pose(kind.axis), r) / kind.pitch, angle)
 
 
 def _cylindrical(kind: Any, R: Matrix, r: Matrix) -> Matrix:
@@ -232,3 +253,6 @@ _COORDINATES: dict[type, Callable[[Any, Matrix, Matrix], Matrix]] = {
     Spherical: _spherical,
     Free: _free,
 }
+
+_ANGLES: dict[type, tuple[int, ...]] = {Revolute: (0,), Cylindrical: (1,), Universal: (0, 1)}
+"""Coordinates that are angles and count full turns."""

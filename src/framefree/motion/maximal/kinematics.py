@@ -1,8 +1,9 @@
 """Kinematics of the maximal formulation: what poses and twists of all bodies say about the joints.
 
 The configuration x holds, for each body in the machine's order, its position and quaternion wxyz
-(7 numbers), and after these the coordinates of joints that a pose does not determine by a known
-formula (custom joints). The velocity v holds the body twists, 6 numbers each.
+(7 numbers), and after these the joint coordinates that a pose does not determine: those of custom
+joints, and angles, of which the pose tells all but the number of full turns. The velocity v holds
+the body twists, 6 numbers each.
 """
 
 from collections.abc import Sequence
@@ -17,10 +18,10 @@ from framefree.motion.maximal.joints import (
     Directions,
     coordinates,
     directions,
-    has_coordinates,
     joint_bias,
     joint_pose,
     joint_step,
+    kept_coordinates,
 )
 from framefree.motion.spatial import Matrix, Step, Twist, Wrench
 from framefree.motion.tree.links import Link
@@ -32,6 +33,9 @@ POSE, TWIST = 7, 6
 
 class MaximalModel:
     """A machine's constants, prepared once for tracing.
+
+    `kept` says for each joint that has coordinates of its own in x (see the top of this file) where
+    they are.
 
     `stabilisation` (1/s) pulls joints and loops that have drifted apart together again:
     d2e + 2 s de + s^2 e = 0 for their errors e.
@@ -46,9 +50,10 @@ class MaximalModel:
         self.kept: dict[int, slice] = {}
         end = POSE * len(self.links)
         for i, link in enumerate(self.links):
-            if not has_coordinates(link.kind):
-                self.kept[i] = slice(end, end + link.kind.nx)
-                end += link.kind.nx
+            count = len(kept_coordinates(link.kind))
+            if count:
+                self.kept[i] = slice(end, end + count)
+                end += count
         self.nx, self.nv = end, TWIST * len(self.links)
 
     @cached_property
@@ -67,8 +72,12 @@ class MaximalModel:
             ca.vertcat(se3.position(G), quaternion.from_rotation(se3.rotation(G)))
             for G in state.poses
         ]
-        parts += [x[self.links[i].x] for i in self.kept]
+        parts += [self.kept_of(i, x[self.links[i].x]) for i in self.kept]
         return stack(parts), stack(state.twists)
+
+    def kept_of(self, i: int, values: Matrix) -> Matrix:
+        """Return the rows of coordinates of joint i (nx rows) that x keeps."""
+        return values[list(kept_coordinates(self.links[i].kind)), :]
 
 
 class Kinematics:
@@ -148,8 +157,18 @@ class Kinematics:
         """Joint coordinates (nx of the machine)."""
         parts = []
         for i, (link, G) in enumerate(zip(self.links, self.joint_poses, strict=True)):
-            x = coordinates(link.kind, se3.rotation(G), se3.position(G))
-            parts.append(self.x[self.model.kept[i]] if x is None else x)
+            kept = self.x[self.model.kept.get(i, slice(0, 0))]
+            parts.append(coordinates(link.kind, se3.rotation(G), se3.position(G), kept))
+        return stack(parts)
+
+    @cached_property
+    def kept_rates(self) -> Matrix:
+        """Rates of the joint coordinates that x holds after the poses."""
+        parts = []
+        for i in self.model.kept:
+            link = self.links[i]
+            rate = ca.SX(link.kind.rate(self.joint_x[link.x])) @ self.joint_v[link.v]
+            parts.append(self.model.kept_of(i, rate))
         return stack(parts)
 
     @cached_property

@@ -10,7 +10,8 @@ known: weight, springs, dampers, friction, fluid. lam is what the child exerts o
 the blocked directions; the wrench that a joint carries is -N lam plus motor, friction and rotor.
 
 The configuration x holds position and quaternion wxyz of every body (7N), then the coordinates of
-custom joints; v is nu. Angles of joints come from the poses and lie within (-pi, pi].
+custom joints and the angles of others; v is nu. Of these angles only the number of full turns is
+used: the rest comes from the poses.
 Accelerations are rates of body twists. `from_joints` and `joint_state` convert from and to the
 machine's own state.
 """
@@ -411,9 +412,7 @@ class Maximal(Equations):
             wxyz = x[7 * i + 3 : 7 * i + 7]
             parts.append(se3.rotation(state.at.poses[i]) @ xi[:3])
             parts.append(quaternion.rate(wxyz, xi[3:]))
-        for i, place in self.model.kept.items():
-            link = self.model.links[i]
-            parts.append(link.kind.rate(x[place]) @ state.at.joint_v[link.v])
+        parts.append(state.at.kept_rates)
         return {"rate": Output(stack(parts), (self.model.nx,))}
 
     def _joint_state(self, x: Matrix, v: Matrix) -> Outputs:

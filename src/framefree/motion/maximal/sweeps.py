@@ -337,7 +337,7 @@ class Sweeps:
     def _kept(self, i: int) -> Block:
         if i in self.model.kept:
             return self.inputs["x"][self.model.kept[i]]
-        return self.calls.zeros(self.links[i].kind.nx)
+        return self.calls.zeros(0)
 
 
 def _six(block: Block, i: int) -> Block:

@@ -11,7 +11,6 @@ from framefree.motion.constrained.states import numbers
 from framefree.motion.equations import Output
 from framefree.motion.maximal import Maximal
 from framefree.motion.maximal.state import MaximalState
-from framefree.simulate.errors import SimulationError
 from framefree.simulate.groups import BodyGroup
 from framefree.simulate.load import Load
 from framefree.simulate.plants.base import (
@@ -38,14 +37,8 @@ class MaximalPlant(NativePlant):
 
     def __init__(self, equations: Maximal) -> None:
         self.equations, self.machine = equations, equations.machine
-        if equations.model.kept:
-            names = ", ".join(f"`{self.machine.joints[i].name}`" for i in equations.model.kept)
-            raise SimulationError(
-                f"the maximal formulation cannot be simulated with custom joints: {names}; "
-                'use "tree" or "constrained"'
-            )
         self.nx, self.nv = equations.sizes["x"], equations.sizes["v"]
-        self.group = BodyGroup(len(self.machine.bodies))
+        self.group = BodyGroup(equations.model)
         closed = self.machine.loops or self.machine.couplings
         self.loops = Constrained(self.machine) if closed else None
 
