@@ -162,8 +162,10 @@ class Grasp(Event):
         machine = scene.machine.attach(
             Loop(self.name, self.kind, self.frame_a, self.frame_b, rest=rest)
         )
-        found = Constrained(machine).project(scene.x, scene.v, parameters=scene.parameters)
-        return replace(scene, machine=machine, x=found.x, v=found.v)
+        held = Constrained(machine).project(
+            scene.x, scene.v, limits=False, parameters=scene.parameters
+        )
+        return replace(scene, machine=machine, x=held.x, v=held.v)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """Constraints at states in numbers: solve, report, project, assemble. For one state at a time."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,14 +8,8 @@ import numpy as np
 from framefree.machine import MachineError
 from framefree.machine.tree import unknown
 from framefree.motion.constrained.carrier import Carrier
-from framefree.motion.constrained.project import (
-    CLOSED,
-    ClosureError,
-    Projection,
-    position,
-    velocity,
-    weight_root,
-)
+from framefree.motion.constrained.closing import Closing, numbers
+from framefree.motion.constrained.project import Projection
 from framefree.motion.constrained.report import (
     UNDETERMINED,
     Report,
@@ -27,20 +20,6 @@ from framefree.motion.constrained.report import (
 from framefree.motion.constrained.rows import Closed
 from framefree.motion.constrained.solve import Solution, solve
 from framefree.motion.equations import Equations
-
-
-def numbers(
-    equations: Equations, name: str, parameters: Any = None, **inputs: Any
-) -> list[np.ndarray]:
-    """Return the outputs of a quantity at one state, by the graph interpreter, not compiled.
-
-    Inputs that the quantity does not have are left out.
-    """
-    function, shapes = equations.functions.traced(name)
-    if "parameters" in function.name_in():
-        inputs["parameters"] = equations.machine.parameters.values(parameters)
-    results = function(**{key: inputs[key] for key in function.name_in()})
-    return [np.asarray(results[key].full()).reshape(shapes[key]) for key in function.name_out()]
 
 
 class ConstrainedStates(Equations):
@@ -86,10 +65,10 @@ class ConstrainedStates(Equations):
         joints = np.ones((len(self.machine.joints), 6), dtype=bool)
         loops = np.ones((len(self.closed), 6), dtype=bool)
         for idle in undetermined_multipliers(A).T:
-            given = {"x": x, "multipliers": idle, "t": t}
+            inputs = {"x": x, "multipliers": idle, "t": t}
             for mask, wrench in zip(
                 (joints, loops),
-                numbers(self, "wrench_of_multipliers", parameters, **given),
+                numbers(self, "wrench_of_multipliers", parameters, **inputs),
                 strict=True,
             ):
                 mask &= np.abs(wrench) <= UNDETERMINED
@@ -103,6 +82,7 @@ class ConstrainedStates(Equations):
         *,
         weight: str = "mass",
         hold: Sequence[str] = (),
+        limits: bool = True,
         parameters: Any = None,
     ) -> Projection:
         """Return the state nearest to (x, v) that meets the constraints.
@@ -116,36 +96,26 @@ class ConstrainedStates(Equations):
             Metric in which it is nearest.
         hold : sequence of str
             Joints, or single velocities as in `machine.v_names`, whose coordinates stay.
+        limits : bool
+            Whether the coordinates that move must end within the limits of their joints. Where the
+            nearest state is beyond them, further starts are tried.
         parameters
 
         Raises
         ------
         ClosureError
-            If the constraints cannot be met from here, with the rows that are not.
+            If the constraints cannot be met from here, with the rows that are not; or only beyond
+            limits of joints, with these.
         """
         if weight not in ("mass", "unit"):
             raise MachineError(f'`weight` must be "mass" or "unit", got {weight!r}')
-        nv = self.carrier.nv
-        x, v = np.asarray(x, float), np.zeros(nv) if v is None else np.asarray(v, float)
-
-        def root(at: np.ndarray, free: Sequence[int]) -> np.ndarray:
-            M = numbers(self, "mass", parameters, x=at)[0] if weight == "mass" else np.eye(nv)
-            return weight_root(M[np.ix_(free, free)])
-
-        def errors_of_x(at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            found = numbers(self, "constraint", parameters, x=at, v=np.zeros(nv), t=t)
-            return found[2], found[4]
-
-        def errors_of_v(at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            A, _, _, eta, _, size = numbers(self, "constraint", parameters, x=x, v=at, t=t)
-            return eta, without_noise(A, size)
-
-        free = self._free(hold)
-        metric = partial(root, free=free)
-        x, position_error, steps = position(x, errors_of_x, metric, self.integrate, free)
-        if position_error > CLOSED:
-            raise self._not_closed(errors_of_x(x)[0])
-        v, velocity_error = velocity(v, errors_of_v, root(x, range(nv)))
+        x, closing = np.asarray(x, float), Closing(self, t, weight, self._free(hold), parameters)
+        nearest = closing.from_start(x)
+        if limits and self._limited and closing.limits.beyond(nearest[0]):
+            nearest = closing.within_limits(x, nearest[0])
+        x, position_error, steps = nearest
+        v = np.zeros(self.carrier.nv) if v is None else np.asarray(v, float)
+        v, velocity_error = closing.velocity(x, v)
         return Projection(x, v, position_error, velocity_error, steps)
 
     def assemble(
@@ -155,26 +125,25 @@ class ConstrainedStates(Equations):
         *,
         hold: Sequence[str] = (),
         tries: int = 20,
+        limits: bool = True,
         parameters: Any = None,
     ) -> np.ndarray:
         """Return a configuration that meets the constraints, near x (by default the neutral one).
 
-        If none can be reached from x, further starts around it are tried; held coordinates (see
-        `project`) keep their values in all of them.
+        If none can be reached from x, or none within the limits of the joints (unless `limits` is
+        False), further starts around it are tried; held coordinates (see `project`) keep their
+        values in all of them.
         """
         if x is None and self.carrier.nx != self.machine.nx:
             raise MachineError(f"`x` is needed to assemble the {self.base.name} formulation")
-        first = start = self.machine.neutral() if x is None else np.asarray(x, float)
-        rng, moving = np.random.default_rng(0), np.zeros(self.carrier.nv)
-        moving[self._free(hold)] = 1.0
-        close = partial(self.project, t=t, weight="unit", hold=hold, parameters=parameters)
-        for attempt in range(1, tries):
-            try:
-                return close(start).x
-            except ClosureError:
-                stray = moving * rng.normal(size=self.carrier.nv) * (attempt / tries)
-                start = self.integrate(first, stray)
-        return close(start).x
+        start = self.machine.neutral() if x is None else np.asarray(x, float)
+        closing = Closing(self, t, "unit", self._free(hold), parameters)
+        return closing.anywhere(start, tries, limits=limits and self._limited)[0]
+
+    @property
+    def _limited(self) -> bool:
+        """Whether x holds the coordinates of the joints, which have limits."""
+        return self.carrier.nx == self.machine.nx
 
     def _free(self, hold: Sequence[str]) -> list[int]:
         held = set()
@@ -189,12 +158,3 @@ class ConstrainedStates(Equations):
             else:
                 raise MachineError(unknown("coordinate to hold:", name, (*joints, *names)))
         return [k for k in range(self.carrier.nv) if k not in held]
-
-    def _not_closed(self, phi: np.ndarray) -> ClosureError:
-        errors = {
-            label: abs(float(value))
-            for label, value in zip(self.labels, phi, strict=True)
-            if not abs(value) <= CLOSED
-        }
-        listed = ", ".join(f"`{name}` by {value:.3g}" for name, value in errors.items())
-        return ClosureError(f"these constraints cannot be met from here: {listed}", errors)

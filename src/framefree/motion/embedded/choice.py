@@ -83,7 +83,9 @@ class ClosureRows:
                 break
             moved = self.machine.integrate(best, step)
             try:
-                candidate = self.constrained.project(moved, weight="unit", hold=(coordinate,)).x
+                candidate = self.constrained.project(
+                    moved, weight="unit", hold=(coordinate,), limits=False
+                ).x
             except ClosureError:
                 continue
             quality = self._quality(candidate)

@@ -167,7 +167,7 @@ class Embedded(Equations):
         if isinstance(self.map, Expression) or isinstance(x, ca.SX) or isinstance(dv, ca.SX):
             return self.map.integrate(x, dv)
         _, v_tree, _ = numbers(self, "tree_state", x=x, v=dv)
-        return self.close(self.machine.integrate(np.asarray(x, float), v_tree))
+        return self.close(self.machine.integrate(np.asarray(x, float), v_tree), limits=False)
 
     def expand(self, x: Any, v: Any, parameters: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Return configuration and velocity of the tree at one state."""
@@ -181,20 +181,22 @@ class Embedded(Equations):
         assert self.map.independent is not None  # `Map.reduce` has refused what has no inverse
         return reduced, v[..., list(self.map.independent)]
 
-    def close(self, x: Any, parameters: Any = None) -> np.ndarray:
+    def close(self, x: Any, parameters: Any = None, *, limits: bool = True) -> np.ndarray:
         """Return x (nx,) with the loops closed by the dependent coordinates, the others kept.
+
+        With `limits`, the dependent coordinates end within the limits of their joints.
 
         Raises
         ------
         SingularError
             Where the independent velocities do not determine the others, naming the loop.
         ClosureError
-            If the loops cannot be closed from here.
+            If the loops cannot be closed from here, or only beyond limits.
         """
         if isinstance(self.map, Expression):
             return np.asarray(x, float)
         found = self.constrained.project(
-            x, weight="unit", hold=self.map.v_names, parameters=parameters
+            x, weight="unit", hold=self.map.v_names, limits=limits, parameters=parameters
         ).x
         A = self.rows(found, parameters)
         dependent = [k for k in range(self.machine.nv) if k not in (self.map.independent or ())]

@@ -20,7 +20,8 @@ def follow(equations: Embedded, x: Any, parameters: Any = None) -> np.ndarray:
     equations : Embedded
     x : (rows, nx)
         Of the tree; only the independent coordinates are read, but for the first row, near which
-        the loops are closed.
+        the loops are closed within the limits of the joints. Later rows follow it wherever they
+        lead.
     parameters : optional
         Values of tunable numbers.
 
@@ -43,7 +44,7 @@ def follow(equations: Embedded, x: Any, parameters: Any = None) -> np.ndarray:
     for k, row in enumerate(x):
         if k:
             row[:] = np.where(np.isin(np.arange(machine.nx), chosen), row, x[k - 1])
-        row[:] = equations.close(row, parameters)
+        row[:] = equations.close(row, parameters, limits=not k)
         A = equations.rows(row, parameters)
         now = A[:, dependent]
         # The sign of this determinant turns where the dependent columns have lost rank in between.

@@ -201,7 +201,7 @@ def consistent(
     equations: Constrained, x: np.ndarray, v: np.ndarray, parameters: Any
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return a state brought onto the constraints; raise if it is far off."""
-    from_start = equations.project(x, v, parameters=parameters)
+    from_start = equations.project(x, v, limits=False, parameters=parameters)
     moved = np.abs(equations.machine.difference(x, from_start.x)).max(initial=0.0)
     turned = np.abs(v - from_start.v).max(initial=0.0)
     if max(moved, turned) > CONSISTENT:
