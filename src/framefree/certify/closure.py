@@ -4,6 +4,7 @@ import casadi as ca
 import numpy as np
 
 from framefree.machine import Machine
+from framefree.motion.constrained.limits import CoordinateLimits
 from framefree.motion.forces import Bodies
 from framefree.motion.tree.state import TreeModel
 
@@ -12,6 +13,9 @@ RANK = 1e-9
 """Singular values of J below this, relative to the largest, count as zero."""
 CLOSED = 1e-11
 """Largest residual, m or rad, of what counts as closed."""
+REGULAR = 1e-3
+"""Smallest singular value of J, relative to that of the best configuration: nearer to a singular
+position accelerations are not determined to the digits that are compared."""
 
 
 class Closure:
@@ -32,15 +36,31 @@ class Closure:
         self._function = ca.Function("closure", [x], [phi, jacobian])
 
     def closed(self, x: np.ndarray, count: int) -> np.ndarray:
-        """Return where Newton's method from starts (n, nx) closes all loops: `count` at most."""
-        found = []
-        for start in x:
-            end = self._closed(start)
+        """Return where Newton's method from starts (n, nx) closes all loops: `count` at most.
+
+        Configurations near singular ones are left out, and those beyond the limits of joints if
+        there are others.
+        """
+        limits = CoordinateLimits(self.machine, range(self.machine.nv))
+        within: list[np.ndarray] = []
+        beyond: list[np.ndarray] = []
+        for end in map(self._closed, x):
             if end is not None:
-                found.append(end)
-            if len(found) == count:
+                (beyond if limits.beyond(end) else within).append(end)
+            if len(within) == 2 * count:
                 break
-        return np.array(found).reshape(len(found), self.machine.nx)
+        reached = np.array(within or beyond).reshape(-1, self.machine.nx)
+        return self._regular(reached)[:count]
+
+    def _regular(self, x: np.ndarray) -> np.ndarray:
+        """Return those of the configurations (n, nx) that are not near singular ones."""
+        if not len(x):
+            return x
+        values = np.linalg.svd(self.jacobians(x), compute_uv=False)
+        ranks = (values > RANK * values[:, :1]).sum(axis=1)
+        rank = int(ranks.max(initial=0))
+        smallest = values[:, rank - 1] if rank else np.ones(len(x))
+        return x[(ranks == rank) & (smallest >= REGULAR * smallest.max())]
 
     def allowed(self, x: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Return velocities (n, nv) projected to those that keep loops closed: J v = 0."""
