@@ -84,3 +84,13 @@ def test_proved_bounds_hold_for_what_a_screw_carries(pitch):
     smallest, largest = np.min(values), np.max(values)
     assert 0 < proved.low <= smallest
     assert largest <= proved.high < 6 * largest
+
+
+@pytest.mark.parametrize("pitch", [0.003, 0.5, -7.0])
+def test_proved_bounds_hold_for_a_screw_alone(pitch):
+    """M = I_zz + mass pitch^2: what turns also slides."""
+    machine = Machine((Body("nut", ROD),), (screw(pitch),))
+    proved = proved_bounds(machine)
+    mass = ROD.moment[2, 2] + ROD.total * pitch**2
+    assert Tree(machine).functions["mass"](0.3).full()[0, 0] == pytest.approx(mass, rel=1e-12)
+    assert 0 < proved.low <= mass <= proved.high < 4 * mass

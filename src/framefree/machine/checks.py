@@ -90,9 +90,13 @@ def doubts(machine: Any) -> list[str]:
 
 
 def _pushes(matrix: Any) -> bool:
+    """Whether a motion exists that a stiffness or damping (6x6) does not resist but drives."""
     if is_symbolic(matrix):
         return False
-    values = np.linalg.eigvalsh(matrix)
+    # Rows of forces and of moments are measured by their own diagonal: units do not matter.
+    diagonal = np.abs(np.diag(matrix))
+    scale = 1 / np.sqrt(np.where(diagonal > 0, diagonal, diagonal.max(initial=0.0) or 1.0))
+    values = np.linalg.eigvalsh(matrix * np.outer(scale, scale))
     return bool(values[0] < -1e-9 * np.abs(values).max())
 
 

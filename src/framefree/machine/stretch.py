@@ -17,7 +17,7 @@ def length_of(machine: Any, name: str) -> tuple[float, np.ndarray, np.ndarray]:
     tips = tips or [frame.pose[:3, 3] for frame in machine.frames if frame.body == name]
     reach = max((tip - origin for tip in tips), key=np.linalg.norm, default=np.zeros(3))
     length = float(np.linalg.norm(reach))
-    if length < 1e-9:
+    if length <= 1e-12 * max(np.linalg.norm(point) for point in (origin, *tips, np.zeros(3))):
         raise MachineError(
             f"`{name}.length`: body `{name}` has no outgoing joint or frame away from its own joint"
         )

@@ -15,7 +15,11 @@ Numbers = Any
 """A float64 NumPy array or a casadi SX matrix."""
 
 SNAP = 1e-12
-"""Entries of constant poses this close to 0, 1 and -1 are taken as exactly that when traced."""
+"""Entries of constant rotations this close to 0, 1 and -1 are taken as exactly that when traced."""
+
+SHORT = 1e-11
+"""Entries of constant positions below this share of their length are taken as zero: files give
+angles of joints to some twelve digits."""
 
 UNIT = 1e-9
 """Tolerance on the length of quaternions and on the orthogonality of rotations."""
@@ -119,10 +123,15 @@ def symmetric(value: Any, size: int, what: str) -> Numbers:
     """Check a symmetric matrix."""
     matrix = numbers(value, (size, size), what)
     if not is_symbolic(matrix):
-        gap = float(np.abs(matrix - matrix.T).max())
-        if gap > UNIT * max(1.0, float(np.abs(matrix).max())):
+        gap = np.abs(matrix - matrix.T)
+        # Rows of forces and moments have other units: those at ii and jj measure entry ij.
+        diagonal = np.sqrt(np.abs(np.diag(matrix)))
+        sizes = np.maximum(
+            np.outer(diagonal, diagonal), np.maximum(np.abs(matrix), np.abs(matrix.T))
+        )
+        if (gap > UNIT * sizes).any():
             raise MachineError(
-                f"{what} must be symmetric, but differs from its transpose by {gap:.3g}"
+                f"{what} must be symmetric, but differs from its transpose by {gap.max():.3g}"
             )
     return matrix
 
@@ -132,17 +141,23 @@ def constant(value: Numbers) -> Any:
     return value if is_symbolic(value) else casadi.DM(np.asarray(value, dtype=float))
 
 
-def constant_pose(value: Numbers) -> Any:
-    """Like `constant`, with entries within 1e-12 of 0, 1 and -1 set to exactly that.
+def constant_pose(value: Numbers, length: float = 0.0) -> Any:
+    """Like `constant`, with exact zeros and ones in place of rounded ones.
 
     Rotations read from files carry entries like 6e-17 for 0; each would stay in the traced graph as
-    real arithmetic.
+    real arithmetic. Entries of a rotation or of axes within 1e-12 of 0, 1 and -1 become exactly
+    that; entries of a position become zero where they are smaller than 1e-11 of its largest, or of
+    the `length` (m) that the position was computed from.
     """
     if is_symbolic(value):
         return value
     array = np.array(value, dtype=float)
+    turning = array[:3, :3] if array.shape == (4, 4) else array
     for target in (0.0, 1.0, -1.0):
-        array[np.abs(array - target) <= SNAP] = target
+        turning[np.abs(turning - target) <= SNAP] = target
+    if array.shape == (4, 4):
+        position = array[:3, 3]
+        position[np.abs(position) <= SHORT * max(np.abs(position).max(), length)] = 0.0
     return constant(array)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from framefree.geometry import Moments, se3
 from framefree.machine import Machine
 from framefree.machine.joints import Continuous, JointKind, Prismatic, Revolute
-from framefree.machine.values import constant_pose
+from framefree.machine.values import constant, constant_pose
 from framefree.motion.spatial import Inertia, Matrix, Step, Twist
 
 ROUNDING = 1e-15
@@ -117,8 +117,10 @@ def links_of(machine: Machine) -> list[Link]:
         turn = np.eye(4)
         turn[:3, :3] = _frame_with_z_along(joint.kind)
         start = se3.compose(constant_pose(joint.parent_pose), ca.DM(turn))
+        length = _length(start)
         if parent >= 0:
             start = se3.compose(links[parent].to_body, start)
+            length += _length(links[parent].to_body)
         to_body = se3.compose(ca.DM(turn.T), se3.inverse(constant_pose(joint.child_pose)))
         links.append(
             Link(
@@ -126,11 +128,11 @@ def links_of(machine: Machine) -> list[Link]:
                 kind=joint.kind,
                 x=machine.x_slice[joint.name],
                 v=machine.v_slice[joint.name],
-                start=_snapped(start),
+                start=_snapped(start, length),
                 to_body=_snapped(to_body),
                 to_joint=turn[:3, :3],
                 inertia=_inertia(body.moments.moved(to_body)),
-                armature=ca.diag(ca.SX(ca.DM(np.broadcast_to(joint.armature, joint.kind.nv)))),
+                armature=ca.diag(ca.SX(constant(joint.armature))),
             )
         )
     return links
@@ -159,8 +161,17 @@ def _inertia(moments: Moments) -> Inertia:
     return Inertia.of(ca.SX(ca.DM(Moments(moments.total, first, second).matrix6)))
 
 
-def _snapped(value: Matrix) -> Matrix:
-    """Return a pose as a trace-time constant with exact zeros and ones."""
+def _snapped(value: Matrix, length: float = 0.0) -> Matrix:
+    """Return a pose as a trace-time constant with exact zeros and ones.
+
+    `length` (m) is what its position was computed from: sums that cancel leave rounding of it.
+    """
     if isinstance(value, ca.SX) and not value.is_constant():
         return value
-    return ca.SX(constant_pose(ca.DM(value).full()))
+    return ca.SX(constant_pose(ca.DM(value).full(), length))
+
+
+def _length(pose: Matrix) -> float:
+    """Return the distance of a pose's origin, m; zero where it is tunable."""
+    position = ca.SX(se3.position(pose))
+    return float(ca.norm_2(ca.DM(position))) if position.is_constant() else 0.0
