@@ -176,19 +176,3 @@ def test_a_free_base_feels_only_gravity_turn():
 
 def _skew(x, y, z):
     return np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
-
-
-def test_sensitivity_to_tunable_parameters():
-    rng = np.random.default_rng(8)
-    machine = random_machine(rng, bodies=3, fluid=False)
-    tunable = machine.tunable("b1.mass", "b2.mass", "j2.damping.w", "j1.parent_pose.x")
-    derivatives, tree = Derivatives(tunable), Tree(tunable)
-    x, v, u = random_state(rng, machine)
-    p = tunable.parameters.defaults
-    for name in ("inverse", "forward"):
-        found = evaluate(derivatives.functions[f"{name}_sensitivity"], x, v, u, p)
-        for k, e in enumerate(np.eye(len(p)) * 0.1):
-            slope = along(tree.functions[name], (x, v, u, p), 3, e, 1e-2)
-            scale = max(np.abs(found[:, k]).max(initial=0), 1.0)
-            np.testing.assert_allclose(found[:, k], 10 * slope, atol=1e-7 * scale)
-    assert "forward_sensitivity" not in Derivatives(machine).quantities

@@ -19,7 +19,8 @@ def case(request):
     machine = random_machine(rng, bodies=3)
     paths = rng.choice(tunable_paths(machine), SIZE, replace=False)
     tunable = machine.tunable(*paths.tolist())
-    p = tunable.parameters.defaults * (1 + 0.05 * rng.random(SIZE)) + 0.01 * rng.random(SIZE)
+    defaults = tunable.parameters.defaults
+    p = np.where(defaults == 0, 0.02, defaults) * (1 + 0.02 * rng.random(SIZE))
     return rng, tunable, p, Tree(tunable)
 
 
