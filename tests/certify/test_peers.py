@@ -7,7 +7,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from certify_machines import TREE, arm
-from random_machines import random_machine
+from random_machines import engine_machine, random_machine
 
 from framefree.certify import Verdict, check
 from framefree.certify.peers import Source, mujoco, pinocchio
@@ -88,7 +88,7 @@ def test_mujoco_agrees_on_machines_written_for_it():
     pytest.importorskip("mujoco", reason="needs the extra `models`")
     kinds = set()
     for seed in range(20):
-        machine = random_machine(np.random.default_rng(seed), bodies=5)
+        machine = engine_machine(np.random.default_rng(seed), bodies=5)
         finding = mujoco(Subject(machine, TREE, states=3), Source())
         if finding.verdict is Verdict.SKIPPED:
             assert "helical" in finding.note, finding.note

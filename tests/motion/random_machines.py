@@ -125,6 +125,21 @@ def random_machine(rng, bodies=None, *, passive=True, fluid=True, massless=True)
     )
 
 
+def engine_machine(rng, bodies):
+    """A random machine as other engines have them: masses everywhere, rotors about single axes."""
+    machine = random_machine(rng, bodies, massless=False)
+    joints = []
+    for joint in machine.joints:
+        if joint.nv > 1:
+            ball = isinstance(joint.kind, Spherical)
+            equal = {"armature": joint.armature.max() if ball else 0.0}
+            if ball:
+                equal |= {name: getattr(joint, name).max() for name in ("damping", "stiffness")}
+            joint = replace(joint, **equal)
+        joints.append(joint)
+    return replace(machine, joints=joints)
+
+
 def _resistance(rng, kind, hollow):
     """What a joint does by itself, a number for each velocity; rotors where it must have them."""
     nv = kind.nv

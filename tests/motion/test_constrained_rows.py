@@ -168,7 +168,8 @@ def test_what_carries_both_frames_does_not_enter():
     """Joints above both ends of a loop leave exact zeros, whatever the base does."""
     rng = np.random.default_rng(2)
     machine = random_machine(rng, bodies=5, passive=False, fluid=False)
-    chain = [replace(j, parent=f"b{i - 1}" if i else "world") for i, j in enumerate(machine.joints)]
+    inner = {f"j{i}": f"b{i - 1}" if i else "world" for i in range(5)}
+    chain = [replace(joint, parent=inner[joint.name]) for joint in machine.joints]
     machine = replace(machine, joints=chain, loops=[Loop("l", "weld", "f2", "f4")])
     A = Constrained(machine).functions["constraint"](
         machine.random(rng), rng.normal(size=machine.nv)

@@ -76,7 +76,7 @@ def test_connection_coefficients_contract_to_the_coriolis_matrix():
 def test_gauss_constraint_is_least_at_the_true_acceleration():
     """Among all accelerations the free motion minimises Gauss's constraint."""
     rng = np.random.default_rng(4)
-    machine = random_machine(rng, bodies=4, fluid=False)
+    machine = random_machine(rng, bodies=4, fluid=False, massless=False)
     machine = replace(
         machine,
         joints=[
