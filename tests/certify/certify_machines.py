@@ -26,11 +26,16 @@ def rod(mass=1.0, length=0.4):
 
 
 def arm(last=None, **last_joint):
-    """Three rods on hinges about different axes, with limits, damping and friction."""
-    bodies = [Body("upper", rod(3.0)), Body("lower", rod(2.0)), last or Body("hand", rod(0.5))]
+    """Three rods on hinges about different axes, no two alike: with limits, rotors and friction."""
+    bodies = [
+        Body("upper", rod(3.0, 0.45)),
+        Body("lower", rod(2.0, 0.4)),
+        last or Body("hand", rod(0.5, 0.3)),
+    ]
     joints = []
     for i, body in enumerate(bodies):
-        fields = {**LIMITS, "damping": 0.3, "friction": 0.1}
+        fields = {**LIMITS, "damping": 0.3 / (1 + 2 * i), "friction": 0.1 / (1 + i)}
+        fields |= {"armature": (0.05, 0.02, 0.0)[i], "stiffness": (0.3, 0.8, 0.0)[i]}
         fields.update(last_joint if i == 2 else {})
         kind = fields.pop("kind", Revolute("zyx"[i]))
         parent = bodies[i - 1].name if i else "world"
@@ -44,7 +49,15 @@ def floating():
     bodies = [Body("base", rod(5.0)), Body("ball", rod(1.0)), Body("slider", rod(0.7))]
     joints = [
         Joint("free", Free(), "world", "base"),
-        Joint("socket", Spherical(), "base", "ball", parent_pose=(0.1, 0, 0.4)),
+        Joint(
+            "socket",
+            Spherical(),
+            "base",
+            "ball",
+            parent_pose=(0.1, 0, 0.4),
+            armature=(0.02, 0.005, 0.01),
+            damping=(0.1, 0.0, 0.3),
+        ),
         Joint("slide", Prismatic((1, 1, 0)), "base", "slider", lower=-0.3, upper=0.3),
     ]
     return Machine(bodies, joints, name="floating")

@@ -28,6 +28,29 @@ def pendulum(n=2, *, driven=True, kinds=None, **options):
     return machine.attach(*motors(machine.joints)) if driven else machine
 
 
+def graded(n=3, *, kinds=None, lossy=True, **options):
+    """Rods in a row that grow shorter and lighter, each joint with numbers of its own.
+
+    Without `lossy` there are rotors and springs only, and the energy stays.
+    """
+    kinds = kinds or [Spherical(), Revolute((1, 1, 0)), Revolute("y"), Prismatic("z")][:n]
+    bodies, joints = [], []
+    for i, kind in enumerate(kinds):
+        mass, length = 2.0 * 0.5**i, 0.6 * 0.8**i
+        inertia = mass * length**2 * np.diag([0.08, 0.1, 0.02])
+        bodies.append(Body(f"rod{i}", Moments.of_body(mass, (0.02 * i, 0, -length / 2), inertia)))
+        share = np.arange(1, kind.nv + 1) / kind.nv
+        fields = {"armature": 0.02 * share / (i + 1)}
+        fields |= {"stiffness": 1.5 * share * (i + 1)} if kind.springy else {}
+        if lossy:
+            fields |= {"damping": 0.2 * share / (i + 1), "friction": 0.05 * share * i}
+            fields |= {"friction_width": 0.2 + 0.1 * i}
+        place = (0, 0.01 * i, -0.75 * length if i else 0)
+        parent = f"rod{i - 1}" if i else "world"
+        joints.append(Joint(f"j{i}", kind, parent, f"rod{i}", place, **fields))
+    return Machine(bodies, joints, (Frame("tip", f"rod{n - 1}", (0, 0, -0.4)),), **options)
+
+
 def slider(mass=2.0, **options):
     """One mass on a rail along x, with a motor `motor`."""
     body = Body("cart", Moments.of_body(mass, (0, 0, 0), np.eye(3)))

@@ -18,7 +18,7 @@ from framefree.errors import FramefreeError
 from framefree.machine import Machine
 from framefree.machine.joints import Free, Spherical
 from framefree.motion.tree import Tree, coriolis
-from framefree.motion.tree.euler import configuration, from_angles
+from framefree.motion.tree.euler import configuration, from_angles, velocity_map
 
 BAR = 1e-11
 WORDS = {
@@ -144,7 +144,7 @@ def _measured_euler(tree: Tree, eta: np.ndarray, rate: np.ndarray) -> Form:
     s, r = ca.SX.sym("eta", nv), ca.SX.sym("rate", nv)
     mass = tree.functions["mass:euler"](s)
     M_dot = ca.reshape(ca.jtimes(ca.vec(mass), s, r), nv, nv)
-    bias = M_dot @ r - ca.gradient(r.T @ mass @ r, s) / 2
+    bias = _lagrange_bias(tree.machine, mass, s, r)
     C = tree.functions["coriolis:euler"](s, r)
     form = _form("euler", [s, r], [mass, M_dot, C, bias], eta, rate)
     upright = _upright(tree.machine, eta[:1])
@@ -153,6 +153,20 @@ def _measured_euler(tree: Tree, eta: np.ndarray, rate: np.ndarray) -> Form:
     (M,) = evaluate(tree.functions["mass:euler"], upright)
     smallest = float(np.linalg.eigvalsh(M)[0, 0])
     return replace(form, smallest=min(form.smallest, smallest), smallest_x=upright[0])
+
+
+def _lagrange_bias(machine: Machine, mass: ca.SX, s: ca.SX, r: ca.SX) -> ca.SX:
+    """Return c of Lagrange's equations of the bodies, and of rotors, which resist dv/dt alone.
+
+    With v = T r the force of rotors A is T^T A dv/dt; it does not follow from their energy in
+    angles, as velocities of a ball are no rates of angles.
+    """
+    armature = np.concatenate([np.zeros(0), *(joint.armature for joint in machine.joints)])
+    A, T = ca.DM(np.diag(armature)), velocity_map(machine, s)
+    bodies = mass - T.T @ A @ T
+    momentum_rate = ca.jtimes(bodies @ r, s, r)
+    rotors = T.T @ (A @ ca.jtimes(T @ r, s, r))
+    return momentum_rate - ca.gradient(r.T @ bodies @ r, s) / 2 + rotors
 
 
 def _upright(machine: Machine, eta: np.ndarray) -> np.ndarray | None:

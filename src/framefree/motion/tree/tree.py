@@ -108,7 +108,9 @@ class Tree(Equations):
         elif which == "printed":
             C = coriolis.printed(self.model.inertias, state.motion, state.link_jacobians)
         elif which == "quasi":
-            C = coriolis.quasi(state.mass, x, v, self.machine.rate_matrix(x))
+            # Rotors resist accelerations and nothing else, also those of balls that turn.
+            rotors = ca.diagcat(ca.SX(0, 0), *(link.armature for link in state.links))
+            C = coriolis.quasi(state.mass - rotors, x, v, self.machine.rate_matrix(x))
         elif which == "christoffel":
             self._refuse_groups()
             C = coriolis.christoffel(state.mass, x, v)
