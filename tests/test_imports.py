@@ -28,8 +28,7 @@ OWN = {
     ("simulate/run.py", "framefree.look.report"): "run.report() leads to the looking side",
     ("simulate/segment.py", "framefree.simulate.runners.mujoco"): "needs `mujoco`",
     ("kernel/kernel.py", "framefree.kernel.jax_target"): "needs `jax`",
-    ("benchmarks/prototype.py", "framefree.simulate.runners.mujoco"): "needs `mujoco`",
-    ("benchmarks/rollout.py", "framefree.simulate.runners.mujoco"): "needs `mujoco`",
+    ("benchmarks/peers.py", "framefree.simulate.runners.mujoco"): "needs `mujoco`",
     (
         "gallery/scenarios/classics/double_pendulum.py",
         "framefree.simulate.runners.mujoco",

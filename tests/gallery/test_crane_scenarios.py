@@ -91,7 +91,7 @@ def test_the_plants_loop_solved_gives_the_same_motion(outcome):
 def test_a_stronger_push_exceeds_kappa():
     with pytest.warns(UserWarning, match="kappa does not exceed"):
         strong = Tracking_of_push(120.0)
-    assert strong.found.exceeded
+    assert strong.robustness.exceeded
 
 
 def Tracking_of_push(force):

@@ -11,7 +11,7 @@ from framefree.gallery.scenarios.cooperation.dual_arm_parts import (
     CIRCLE,
     HELD_CIRCLE,
     PUBLISHED,
-    Errors,
+    HoldErrors,
     experiment,
     norm,
     published_law,
@@ -40,22 +40,22 @@ def published():
 
 
 def test_published_figures(published):
-    found = Errors(published).published()
+    found = HoldErrors(published).published()
     for key, printed in PUBLISHED.items():
         assert round(found[key], 4) == printed, key
-    assert Errors(published).settling() < 0.75
+    assert HoldErrors(published).settling() < 0.75
 
 
 def test_published_figures_on_our_own_plant():
     """The same digits without MuJoCo, with the integrator that it has."""
     run = experiment(dual_arm(), published_law(), START, plant="native")
-    found = Errors(run).published()
+    found = HoldErrors(run).published()
     for key, printed in PUBLISHED.items():
         assert round(found[key], 4) == printed, key
 
 
 def test_published_time_course(published):
-    errors = Errors(published)
+    errors = HoldErrors(published)
     for t, coupling, control, position in COURSE:
         row = round(t / 0.005)
         assert norm(errors.coupling)[row] == pytest.approx(coupling, abs=5e-6)
@@ -72,7 +72,7 @@ def test_strict_priority_leaves_what_the_step_leaves():
         run = experiment(
             dual_arm(), strict_law(), START, reference=HELD_CIRCLE, duration=3.0, dt=dt
         )
-        errors = Errors(run)
+        errors = HoldErrors(run)
         found.append(errors.largest(errors.coupling))
         assert errors.largest(errors.control[:, :3]) < 1e-4
     assert found[0] < 3e-4

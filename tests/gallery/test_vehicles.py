@@ -14,7 +14,7 @@ from framefree.gallery.machines.rover import WHEEL, rolling, rover_arm
 from framefree.gallery.machines.space_arm import space_arm
 from framefree.gallery.scenarios import SCENARIOS
 from framefree.gallery.scenarios.vehicles.auv_arm import AuvArm
-from framefree.gallery.scenarios.vehicles.auv_arm_parts import Loop, pitch
+from framefree.gallery.scenarios.vehicles.auv_arm_parts import DiveLoop, pitch
 from framefree.gallery.scenarios.vehicles.rover_arm import RoverArm
 from framefree.gallery.scenarios.vehicles.space_arm import SpaceArm
 from framefree.gallery.scenarios.vehicles.vehicle_checks import (
@@ -160,7 +160,7 @@ def test_space_arm_moves_in_mujoco_as_here():
 
 def test_joints_found_for_the_loop_carry_the_gripper_along_its_path():
     machine = auv()
-    loop = Loop(machine, 30.0)
+    loop = DiveLoop(machine, 30.0)
     times = np.linspace(0.0, 30.0, 61)
     path = loop.joints().function
     x = np.array([path(t)[0].full().ravel() for t in times])

@@ -50,13 +50,13 @@ def straight(law: EndEffectorControl) -> Any:
     machine = law.machine
     sizes = {"x": machine.nx, "v": machine.nv}
     inputs = {name: ca.SX.sym(name, size) for name, size in sizes.items()}
-    given = {}
+    reference = {}
     for name, shape in SHAPES.items():
         key = name.replace(".", "_")
         inputs[key] = ca.SX.sym(key, shape[0] * shape[1])
-        given[name] = ca.reshape(inputs[key], *shape)
-    found = law.control(ca.SX(0), inputs["x"], inputs["v"], given, ca.SX(0, 1))
-    outputs = [found.u, found.signals["V"], found.signals["V_rate"]]
+        reference[name] = ca.reshape(inputs[key], *shape)
+    command = law.control(ca.SX(0), inputs["x"], inputs["v"], reference, ca.SX(0, 1))
+    outputs = [command.u, command.signals["V"], command.signals["V_rate"]]
     names = list(inputs), ["u", "V", "V_rate"]
     return compile(ca.Function("law", list(inputs.values()), outputs, *names))
 

@@ -24,7 +24,7 @@ STATES = 1024
 
 def run() -> dict[str, object]:
     """Return the figures of `framefree bench dual-arm`."""
-    case = _Case()
+    case = _TaskCase()
     return {
         "single_speedup": case.single_speedup(),
         "batch_speedup": case.batch_speedup(),
@@ -35,7 +35,7 @@ def run() -> dict[str, object]:
     }
 
 
-class _Case:
+class _TaskCase:
     def __init__(self) -> None:
         self.kernel = _compiled()
         run = simulate(

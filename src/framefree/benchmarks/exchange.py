@@ -26,7 +26,7 @@ def run() -> dict[str, object]:
     of the open chain, which NumPy then reduces; `update.over_rebuild` is the same time over that of
     deriving and compiling the equations of the other crane.
     """
-    update, peer = Update(), Peer()
+    update, peer = UpdatedCrane(), PinocchioCrane()
     expected = peer()
     return {
         "update.over_pinocchio": 1 / speedup(update, peer, repeats=15, loops=20),
@@ -36,7 +36,7 @@ def run() -> dict[str, object]:
     }
 
 
-class Update:
+class UpdatedCrane:
     """The longer link put into compiled equations, numbers only."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ def rebuilt() -> np.ndarray:
     return Embedded(crane_model(LONGER)).mass(Q)
 
 
-class Peer:
+class PinocchioCrane:
     """The open chain (phi, theta, zeta) in Pinocchio, reduced by the slope of the elbow."""
 
     def __init__(self) -> None:

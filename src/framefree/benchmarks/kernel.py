@@ -18,7 +18,7 @@ STATES = 1024
 
 def run() -> dict[str, object]:
     """Return the figures of `framefree bench kernel`."""
-    small, large = _Case(iiwa()), _Case(revolute_chain(30))
+    small, large = _KernelCase(iiwa()), _KernelCase(revolute_chain(30))
     figures: dict[str, object] = {
         "batch_speedup_7": small.batch_speedup(),
         "batch_speedup_30": large.batch_speedup(),
@@ -35,7 +35,7 @@ def run() -> dict[str, object]:
     return figures
 
 
-class _Case:
+class _KernelCase:
     def __init__(self, machine: Machine) -> None:
         self.pin = pinocchio()
         self.model = to_pinocchio(machine)

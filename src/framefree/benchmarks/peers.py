@@ -1,10 +1,12 @@
-"""The same machine in Pinocchio, for comparison."""
+"""Pinocchio and MuJoCo, for comparison."""
 
 from typing import Any
 
 from framefree.certify.pinocchio_model import pinocchio_model
 from framefree.errors import FramefreeError
 from framefree.machine import Machine
+from framefree.machine.formats.write_mjcf import to_mjcf
+from framefree.simulate.integrators import INTEGRATORS
 
 
 def pinocchio() -> Any:
@@ -17,6 +19,23 @@ def pinocchio() -> Any:
             'pip install "framefree[peers]"'
         ) from None
     return pin
+
+
+def mujoco_model(machine: Machine, dt: float, integrator: str) -> tuple[Any, Any, Any]:
+    """Return a machine as a mujoco.MjModel without limits, its MjData, and a Rollout."""
+    try:
+        import mujoco
+        from mujoco.rollout import Rollout
+
+        from framefree.simulate.runners.mujoco import prepare
+    except ImportError:
+        raise FramefreeError(
+            "this needs MuJoCo, which is not installed; install it with: "
+            'pip install "framefree[models]"'
+        ) from None
+    model = mujoco.MjModel.from_xml_string(to_mjcf(machine))
+    prepare(model, dt, INTEGRATORS[integrator], limits=False)
+    return model, mujoco.MjData(model), Rollout(nthread=0)
 
 
 def to_pinocchio(machine: Machine) -> Any:

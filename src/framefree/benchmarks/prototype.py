@@ -10,8 +10,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from framefree.benchmarks.peers import mujoco_model
 from framefree.benchmarks.timing import best_seconds, speedup
-from framefree.errors import FramefreeError
 from framefree.gallery.scenarios.prototypes.flights import (
     QUADCOPTER_GAINS,
     Craft,
@@ -19,7 +19,6 @@ from framefree.gallery.scenarios.prototypes.flights import (
     transitions,
 )
 from framefree.kernel import Kernel, compile
-from framefree.machine.formats.write_mjcf import to_mjcf
 from framefree.simulate.integrators import INTEGRATORS
 from framefree.simulate.loop import Loop
 from framefree.simulate.plants import native_plant
@@ -111,10 +110,10 @@ def _wed(xi: np.ndarray) -> np.ndarray:
 
 
 def _ad(xi: np.ndarray) -> np.ndarray:
-    found = np.zeros((6, 6))
-    found[:3, :3] = found[3:, 3:] = _wed(np.concatenate([np.zeros(3), xi[3:]]))[:3, :3]
-    found[:3, 3:] = _wed(np.concatenate([np.zeros(3), xi[:3]]))[:3, :3]
-    return found
+    ad = np.zeros((6, 6))
+    ad[:3, :3] = ad[3:, 3:] = _wed(np.concatenate([np.zeros(3), xi[3:]]))[:3, :3]
+    ad[:3, 3:] = _wed(np.concatenate([np.zeros(3), xi[:3]]))[:3, :3]
+    return ad
 
 
 def _input_matrix(craft: Craft) -> np.ndarray:
@@ -165,21 +164,9 @@ def rollout(craft: Craft) -> dict[str, object]:
 
 def _mujoco(craft: Craft, steps: int) -> Any:
     """Return a function that rolls out the free body in MuJoCo, as often and as far."""
-    try:
-        import mujoco
-        from mujoco.rollout import Rollout
-
-        from framefree.simulate.runners.mujoco import prepare
-    except ImportError as error:
-        raise FramefreeError(
-            "this needs MuJoCo, which is not installed; install it with: "
-            'pip install "framefree[models]"'
-        ) from error
     machine = craft.machine
     bare = machine.detach("drag", *(actuator.name for actuator in machine.actuators))
-    model = mujoco.MjModel.from_xml_string(to_mjcf(bare))
-    prepare(model, DT, INTEGRATORS["euler"], limits=False)
-    data, roll = mujoco.MjData(model), Rollout(nthread=0)
+    model, data, roll = mujoco_model(bare, DT, "euler")
     first = np.tile(np.concatenate([[0.0], craft.start()[0], np.zeros(6)]), (LOOPS, 1))
     state = np.zeros((LOOPS, steps, first.shape[1]))
     sensors = np.zeros((LOOPS, steps, 0))

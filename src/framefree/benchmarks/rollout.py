@@ -11,14 +11,13 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from framefree.benchmarks.peers import mujoco_model
 from framefree.benchmarks.timing import best_seconds
 from framefree.control.law import Command, Law
-from framefree.errors import FramefreeError
 from framefree.gallery.machines.arms import iiwa
 from framefree.kernel import Kernel, compile
 from framefree.machine import Machine
 from framefree.machine.actuators import JointForce, motors
-from framefree.machine.formats.write_mjcf import to_mjcf
 from framefree.simulate.integrators import INTEGRATORS
 from framefree.simulate.loop import Loop
 from framefree.simulate.plants import native_plant
@@ -104,27 +103,14 @@ class _Mujoco:
     """The arm with servos in MuJoCo; `roll` writes into arrays made once."""
 
     def __init__(self, integrator: str, x: np.ndarray, v: np.ndarray, steps: int) -> None:
-        try:
-            import mujoco
-            from mujoco.rollout import Rollout
-
-            from framefree.simulate.runners.mujoco import prepare
-        except ImportError as error:
-            raise FramefreeError(
-                "this needs MuJoCo, which is not installed; install it with: "
-                'pip install "framefree[models]"'
-            ) from error
         arm = iiwa()
         servos = [
             JointForce(joint.name, joint.name, gain=k, bias_terms=(0, -k, -d))
             for joint, k, d in zip(arm.joints, STIFFNESS, DAMPING, strict=True)
         ]
-        self.model = mujoco.MjModel.from_xml_string(to_mjcf(arm.attach(*servos)))
-        prepare(self.model, DT, INTEGRATORS[integrator], limits=False)
-        self.data = mujoco.MjData(self.model)
-        self._rollout = Rollout(nthread=0)
+        self.model, self.data, self._rollout = mujoco_model(arm.attach(*servos), DT, integrator)
         batch = len(x)
-        self._given = {
+        self._buffers = {
             "initial_state": np.concatenate([np.zeros((batch, 1)), x, v], axis=1),
             "control": np.array(np.broadcast_to(TARGET, (batch, steps, 7))),
             "state": np.zeros((batch, steps, 15)),
@@ -132,12 +118,12 @@ class _Mujoco:
         }
 
     def roll(self) -> None:
-        self._rollout.rollout(self.model, self.data, **self._given)
+        self._rollout.rollout(self.model, self.data, **self._buffers)
 
     @property
     def x(self) -> np.ndarray:
-        return self._given["state"][..., 1:8]
+        return self._buffers["state"][..., 1:8]
 
     @property
     def v(self) -> np.ndarray:
-        return self._given["state"][..., 8:]
+        return self._buffers["state"][..., 8:]

@@ -121,13 +121,13 @@ def _leads(machine: Machine) -> list[str]:
     for i, parent in enumerate(machine.parent):
         below.setdefault(parent, []).append(i)
     last = {children[-1] for children in below.values()}
-    found: list[str] = []
+    leads: list[str] = []
     stems: list[str] = []
     for i, parent in enumerate(machine.parent):
         stem = "" if parent < 0 else stems[parent]
-        found.append(stem + ("└ " if i in last else "├ "))
+        leads.append(stem + ("└ " if i in last else "├ "))
         stems.append(stem + ("  " if i in last else "│ "))
-    return found
+    return leads
 
 
 def _row(machine: Machine, i: int) -> list[str]:
@@ -181,10 +181,10 @@ def _values(values: Any) -> str:
 
 
 def _frames(machine: Machine) -> RenderableType | None:
-    found: dict[str, list[str]] = {}
+    on_body: dict[str, list[str]] = {}
     for frame in machine.frames:
-        found.setdefault(frame.body, []).append(frame.name)
-    lines = [f"on {body}: {', '.join(names)}" for body, names in found.items()]
+        on_body.setdefault(frame.body, []).append(frame.name)
+    lines = [f"on {body}: {', '.join(names)}" for body, names in on_body.items()]
     return _listed("frames", lines, count=len(machine.frames))
 
 

@@ -137,14 +137,14 @@ def vertices_of(file: str) -> np.ndarray | None:
         return None
     suffix = path.suffix.lower()
     if suffix == ".stl":
-        found = _binary_stl(data) if _is_binary_stl(data) else _numbers_after(b"vertex", data)
+        vertices = _binary_stl(data) if _is_binary_stl(data) else _numbers_after(b"vertex", data)
     elif suffix == ".obj":
-        found = _numbers_after(b"v", data)
+        vertices = _numbers_after(b"v", data)
     else:
-        found = _by_trimesh(path)
-    if found is None or len(found) < 4 or not np.isfinite(found).all():
+        vertices = _by_trimesh(path)
+    if vertices is None or len(vertices) < 4 or not np.isfinite(vertices).all():
         return None
-    return found
+    return vertices
 
 
 def _is_binary_stl(data: bytes) -> bool:
@@ -160,16 +160,16 @@ def _binary_stl(data: bytes) -> np.ndarray:
 def _numbers_after(word: bytes, data: bytes) -> np.ndarray | None:
     """Return the three numbers after a word at the start of each line that has it."""
     number = rb"[ \t]+([-+0-9.eE]{1,40})"
-    found = re.findall(rb"^[ \t]*" + word + number * 3, data, re.MULTILINE)
+    rows = re.findall(rb"^[ \t]*" + word + number * 3, data, re.MULTILINE)
     try:
-        return np.array(found, dtype=float).reshape(-1, 3)
+        return np.array(rows, dtype=float).reshape(-1, 3)
     except ValueError:
         return None
 
 
 def _by_trimesh(path: Path) -> np.ndarray | None:
     try:
-        import trimesh
+        import trimesh  # pyright: ignore[reportMissingImports]
 
         mesh = trimesh.load(path, force="mesh", process=False)
         vertices = np.asarray(getattr(mesh, "vertices", None), dtype=float)

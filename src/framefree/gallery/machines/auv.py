@@ -122,14 +122,14 @@ def auv_rest(machine: Machine) -> np.ndarray:
 
 def _thrusters() -> list[tuple[np.ndarray, np.ndarray]]:
     """Position and direction of every thruster on the hull."""
-    found = []
+    places = []
     for x, y in ((0.156, -0.111), (0.156, 0.111), (-0.156, -0.111), (-0.156, 0.111)):
         # Bow or stern, and inwards: together they make surge, sway and yaw.
         direction = np.array([np.sign(x), -np.sign(y), 0.0])
-        found.append((np.array([x, y, -0.085]), direction / np.sqrt(2)))
+        places.append((np.array([x, y, -0.085]), direction / np.sqrt(2)))
     for x, y in ((0.12, -0.218), (0.12, 0.218), (-0.12, -0.218), (-0.12, 0.218)):
-        found.append((np.array([x, y, 0.0]), np.array([0.0, 0.0, 1.0])))
-    return found
+        places.append((np.array([x, y, 0.0]), np.array([0.0, 0.0, 1.0])))
+    return places
 
 
 def _displaced(length: float) -> float:

@@ -102,7 +102,7 @@ def tricopter_with_load() -> Machine:
             Shape(f"arm{k}", "box", (0.2, 0.02, 0.015), (-0.12, 0, 0)),
             Shape(f"propeller{k}", "box", (0.24, 0.02, 0.006), color=(0.2, 0.4, 0.8, 0.8)),
         ]
-    carried, ball, *looks = load()
+    carried, ball, *load_shapes = load()
     return Machine(
         (Body("body", inertia - taken), *bodies, carried),
         (*joints, ball),
@@ -110,7 +110,7 @@ def tricopter_with_load() -> Machine:
         dampers=whole.dampers,
         actuators=tuple(actuators),
         name="tricopter with load",
-        geometry=(*shapes, *looks),
+        geometry=(*shapes, *load_shapes),
     )
 
 

@@ -124,18 +124,20 @@ def _check_place(folder: Path) -> None:
 
 def _changed(scenario: Scenario) -> str:
     """Return the settings that are not the scenario's own, in words."""
-    given = {f.name: (getattr(scenario, f.name), f.default) for f in fields(scenario)}
-    return ", ".join(f"{name}={value}" for name, (value, usual) in given.items() if value != usual)
+    settings = {f.name: (getattr(scenario, f.name), f.default) for f in fields(scenario)}
+    return ", ".join(
+        f"{name}={value}" for name, (value, usual) in settings.items() if value != usual
+    )
 
 
 def metrics_of(scenario: Scenario, outcome: Outcome | None, seconds: float) -> dict[str, Any]:
     """Return the content of metrics.json: JSON has no infinities, which become null."""
-    found: dict[str, Any] = {"name": scenario.name, "ok": outcome is not None and outcome.ok}
+    metrics: dict[str, Any] = {"name": scenario.name, "ok": outcome is not None and outcome.ok}
     if outcome is not None:
-        found |= {key: _plain(value) for key, value in outcome.metrics.items()}
-        found["failed_promises"] = "; ".join(p.text for p in outcome.promises if not p.holds)
+        metrics |= {key: _plain(value) for key, value in outcome.metrics.items()}
+        metrics["failed_promises"] = "; ".join(p.text for p in outcome.promises if not p.holds)
     settings = {f"setting_{s.name.lower()}": _plain(s.value) for s in settings_of(scenario)}
-    return {**found, "wall_seconds": seconds, **settings}
+    return {**metrics, "wall_seconds": seconds, **settings}
 
 
 def settings_of(scenario: Scenario) -> tuple[Setting, ...]:

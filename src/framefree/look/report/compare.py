@@ -132,10 +132,10 @@ def compare(first: Record, second: Record) -> Comparison:
 def _metrics(file: Path) -> dict[str, Any]:
     """Return the flat numbers of metrics.json, settings among them."""
     try:
-        found = dict(json.loads(file.read_text(encoding="utf-8")))
+        metrics = dict(json.loads(file.read_text(encoding="utf-8")))
     except (ValueError, TypeError) as error:
         raise ReportError(f"`{file}` holds no metrics: {error}") from None
-    return {key: value for key, value in found.items() if value != ""}
+    return {key: value for key, value in metrics.items() if value != ""}
 
 
 def _labels(first: Record, second: Record) -> tuple[str, str]:

@@ -86,11 +86,11 @@ def _state(run: Run, name: str) -> list[Figure]:
     channel = _channel(run, "state", name)
     if channel is None:
         return []
-    given = _channel(run, "reference", name)
+    reference = _channel(run, "reference", name)
     dashed: dict[str, np.ndarray] = {}
-    if given is not None:
+    if reference is not None:
         rows = run.reference[name].reshape(len(run), -1)
-        dashed = {entry: rows[:, i] for i, entry in enumerate(given.entries)}
+        dashed = {entry: rows[:, i] for i, entry in enumerate(reference.entries)}
     return _entries(run, channel, _STATE[name], _SYMBOL[name], dashed)
 
 
@@ -99,8 +99,8 @@ def _tracking(run: Run) -> list[Figure]:
     if run.machine is None or not len(run):
         return []
     machine, figures = drawn_machine(run), []
-    given = _channel(run, "reference", "x")
-    if given is not None and given.entries == machine.x_names:
+    reference = _channel(run, "reference", "x")
+    if reference is not None and reference.entries == machine.x_names:
         error = machine.difference(run.x, run.reference["x"])
         units = run.units("v")
         channel = Channel(
@@ -121,10 +121,10 @@ def _tracking(run: Run) -> list[Figure]:
     return figures
 
 
-def _pose_error(t: np.ndarray, frame: str, pose: np.ndarray, given: np.ndarray) -> list[Figure]:
-    apart = np.linalg.norm(pose[:, :3, 3] - given[:, :3, 3], axis=1)
+def _pose_error(t: np.ndarray, frame: str, pose: np.ndarray, reference: np.ndarray) -> list[Figure]:
+    apart = np.linalg.norm(pose[:, :3, 3] - reference[:, :3, 3], axis=1)
     between = np.zeros_like(pose)
-    between[:, :3, :3] = np.swapaxes(given[:, :3, :3], 1, 2) @ pose[:, :3, :3]
+    between[:, :3, :3] = np.swapaxes(reference[:, :3, :3], 1, 2) @ pose[:, :3, :3]
     wxyz = as_position_and_wxyz(between)[:, 3:]
     angle = 2 * np.arctan2(np.linalg.norm(wxyz[:, 1:], axis=1), np.abs(wxyz[:, 0]))
     return [
@@ -203,8 +203,8 @@ def _wrenches(run: Run) -> list[Figure]:
 
 
 def _channel(run: Run, group: str, name: str) -> Channel | None:
-    found = [c for c in run.channels if c.group == group and c.name == name and c.size]
-    return found[0] if found else None
+    channels = [c for c in run.channels if c.group == group and c.name == name and c.size]
+    return channels[0] if channels else None
 
 
 def _entries(
@@ -247,12 +247,12 @@ def _figures_of(
 def _lines(
     names: tuple[str, ...], values: np.ndarray, group: Iterable[int], dashed: dict[str, Any]
 ) -> dict[str, np.ndarray]:
-    found = {}
+    lines = {}
     for i in group:
-        found[names[i]] = values[:, i]
+        lines[names[i]] = values[:, i]
         if names[i] in dashed:
-            found[f"{names[i]} reference*"] = dashed[names[i]]
-    return found
+            lines[f"{names[i]} reference*"] = dashed[names[i]]
+    return lines
 
 
 def _index(channel: Channel, i: int) -> str:

@@ -25,29 +25,29 @@ def facts_of(run: Run) -> dict[str, str]:
     """Return what is worth telling of a run, as label and text."""
     meta = run.meta
     options = meta.get("options", {})
-    found: dict[str, str] = {"status": _status(run)}
-    found["machine"] = _machine(run)
-    found["law"] = _named(meta.get("law")) or "none: all inputs are zero"
-    found["reference"] = _named(meta.get("reference"))
-    found["plant"] = _plant(run)
-    found["integrator"] = _integrator(run)
+    facts: dict[str, str] = {"status": _status(run)}
+    facts["machine"] = _machine(run)
+    facts["law"] = _named(meta.get("law")) or "none: all inputs are zero"
+    facts["reference"] = _named(meta.get("reference"))
+    facts["plant"] = _plant(run)
+    facts["integrator"] = _integrator(run)
     for key, label in _OPTIONS.items():
         value = options.get(key)
         shown = value is not None and value is not False and not (key == "delay" and not value)
         if shown and (key != "seed" or options.get("noise") is not None):
-            found[label] = brief(value) + _UNITS.get(key, "")
-    found["disturbances"] = "; ".join(brief(item) for item in meta.get("disturbances", []))
-    found["events"] = "; ".join(_event(item) for item in meta.get("events", []))
+            facts[label] = brief(value) + _UNITS.get(key, "")
+    facts["disturbances"] = "; ".join(brief(item) for item in meta.get("disturbances", []))
+    facts["events"] = "; ".join(_event(item) for item in meta.get("events", []))
     if "applied_by_us" in meta:
         ours = ", ".join(meta["applied_by_us"])
-        found["forces computed by framefree and applied to MuJoCo"] = ours or "none"
-    found["parameters"] = _parameters(run)
+        facts["forces computed by framefree and applied to MuJoCo"] = ours or "none"
+    facts["parameters"] = _parameters(run)
     if "wall_seconds" in meta:
-        found["time it took"] = f"{meta['wall_seconds']:.3g} s"
-    found["started"] = str(meta.get("started", ""))
+        facts["time it took"] = f"{meta['wall_seconds']:.3g} s"
+    facts["started"] = str(meta.get("started", ""))
     versions = meta.get("versions", {})
-    found["versions"] = ", ".join(f"{name} {version}" for name, version in versions.items())
-    return {label: text for label, text in found.items() if text}
+    facts["versions"] = ", ".join(f"{name} {version}" for name, version in versions.items())
+    return {label: text for label, text in facts.items() if text}
 
 
 def machine_text(machine: Machine) -> str:

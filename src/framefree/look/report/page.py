@@ -252,11 +252,11 @@ def _run(name: str, run: Run, first: bool) -> str:
 
 
 def _with_different_machines(runs: Mapping[str, Run]) -> list[Run]:
-    found: list[Run] = []
+    shown: list[Run] = []
     for run in runs.values():
-        if run.machine is not None and all(run.machine != other.machine for other in found):
-            found.append(run)
-    return found
+        if run.machine is not None and all(run.machine != other.machine for other in shown):
+            shown.append(run)
+    return shown
 
 
 def _machine(run: Run) -> str:

@@ -42,12 +42,12 @@ def _colors(lines: tuple[Line, ...]) -> list[int]:
     for line in lines:
         if not (line.dashed or line.markers):
             own.setdefault(line.name, len(own))
-    found, more = [], len(own)
+    colors, more = [], len(own)
     for line in lines:
         names = [name for name in own if re.match(re.escape(name) + r"(\W|$)", line.name)]
-        found.append(own[max(names, key=len)] if names else more)
+        colors.append(own[max(names, key=len)] if names else more)
         more += not names
-    return found
+    return colors
 
 
 def _trace(line: Line, color: int, most: int) -> dict[str, Any]:

@@ -19,14 +19,14 @@ def headline(text: str) -> str:
 def body(text: str) -> str:
     """Return a docstring without its first line and without sections such as Parameters."""
     rest = inspect.cleandoc(text).partition("\n")[2]
-    found = _SECTION.search(rest)
-    return (rest[: found.start()] if found else rest).strip()
+    section = _SECTION.search(rest)
+    return (rest[: section.start()] if section else rest).strip()
 
 
 def meanings(text: str) -> dict[str, str]:
     """Return what a docstring says of each parameter or attribute."""
     text = inspect.cleandoc(text)
-    found: dict[str, str] = {}
+    words: dict[str, str] = {}
     marks = [*_SECTION.finditer(text)]
     ends = [*(mark.start() for mark in marks[1:]), len(text)]
     for mark, end in zip(marks, ends, strict=False):
@@ -38,8 +38,8 @@ def meanings(text: str) -> dict[str, str]:
                 names = [name.strip() for name in line.partition(":")[0].split(",")]
             elif line.strip():
                 for name in names:
-                    found[name] = f"{found.get(name, '')} {line.strip()}".strip()
-    return found
+                    words[name] = f"{words.get(name, '')} {line.strip()}".strip()
+    return words
 
 
 def paragraphs(text: str) -> str:

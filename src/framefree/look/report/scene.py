@@ -190,17 +190,17 @@ def _bounds(
     solids: Iterable[Solid], poses: np.ndarray, curves: Sequence[np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the corners of the box around everything at all moments."""
-    found = [curve[np.isfinite(curve).all(axis=1)] for curve in curves]
+    clouds = [curve[np.isfinite(curve).all(axis=1)] for curve in curves]
     for solid in solids:
         low, high = solid.points.min(axis=0), solid.points.max(axis=0)
         corners = np.array(np.meshgrid(*zip(low, high, strict=True))).reshape(3, -1)
         if solid.body < 0:
-            found.append(corners.T)
+            clouds.append(corners.T)
         else:
             G = poses[:, solid.body]
             moved = G[:, :3, :3] @ corners + G[:, :3, 3:]
-            found.append(moved.transpose(0, 2, 1).reshape(-1, 3))
-    every = np.vstack([np.zeros((0, 3)), *found])
+            clouds.append(moved.transpose(0, 2, 1).reshape(-1, 3))
+    every = np.vstack([np.zeros((0, 3)), *clouds])
     if not len(every):
         return -np.ones(3), np.ones(3)
     return every.min(axis=0), every.max(axis=0)
@@ -229,10 +229,10 @@ def _box(low: np.ndarray, high: np.ndarray) -> dict[str, Any]:
 
 def _by_opacity(solids: Iterable[Solid]) -> list[list[Solid]]:
     """Return the solids in groups of one opacity, opaque ones first."""
-    found: dict[float, list[Solid]] = {}
+    groups: dict[float, list[Solid]] = {}
     for solid in solids:
-        found.setdefault(round(solid.opacity, 1) or 0.1, []).append(solid)
-    return [found[opacity] for opacity in sorted(found, reverse=True)]
+        groups.setdefault(round(solid.opacity, 1) or 0.1, []).append(solid)
+    return [groups[opacity] for opacity in sorted(groups, reverse=True)]
 
 
 def _merged(solids: list[Solid]) -> dict[str, Any]:

@@ -39,14 +39,14 @@ def solids_of(machine: Machine, reach: float) -> list[Solid]:
     done = {solid.body for solid in shaped}
     points = {i: joints_on(machine, i) for i in range(len(machine.bodies)) if i not in done}
     thickness = _thickness(points, reach)
-    found = list(shaped)
+    solids = list(shaped)
     for i, places in points.items():
-        found += _bones(machine, i, places, thickness)
+        solids += _bones(machine, i, places, thickness)
     if not shaped:
-        found += [
+        solids += [
             mesh.ball(-1, place, 1.2 * _BALL * thickness, GROUND) for place in _anchors(machine)
         ]
-    return found
+    return solids
 
 
 def joints_on(machine: Machine, index: int) -> list[np.ndarray]:
@@ -56,31 +56,31 @@ def joints_on(machine: Machine, index: int) -> list[np.ndarray]:
     """
     body = machine.bodies[index].name
     below = [joint for joint in machine.joints if joint.parent == body]
-    found = [np.asarray(machine.joints[index].child_pose, float)]
-    found += [np.asarray(joint.parent_pose, float) for joint in below]
+    poses = [np.asarray(machine.joints[index].child_pose, float)]
+    poses += [np.asarray(joint.parent_pose, float) for joint in below]
     names = [name for loop in machine.loops for name in (loop.frame_a, loop.frame_b)]
     names += [a.frame for a in machine.actuators if isinstance(a, FrameActuator)]
     if not below:
         names += [frame.name for frame in machine.frames]
     frames = [machine.frame(name) for name in dict.fromkeys(names)]
-    found += [np.asarray(frame.pose, float) for frame in frames if frame.body == body]
-    return _distinct([pose[:3, 3] for pose in found])
+    poses += [np.asarray(frame.pose, float) for frame in frames if frame.body == body]
+    return _distinct([pose[:3, 3] for pose in poses])
 
 
 def ties(machine: Machine) -> list[tuple[int, Any, int, Any]]:
     """Return springs, dampers and rods of given length as pairs of body and point (3)."""
     parts = [*machine.springs, *machine.dampers]
     parts += [loop for loop in machine.loops if loop.kind == "distance"]
-    found = []
+    pairs = []
     for part in parts:
         ends = [machine.frame(name) for name in (part.frame_a, part.frame_b)]
         a, b = ((machine.body_index[f.body], tuple(np.asarray(f.pose, float)[:3, 3])) for f in ends)
-        found.append((*a, *b))
-    return list(dict.fromkeys(found))
+        pairs.append((*a, *b))
+    return list(dict.fromkeys(pairs))
 
 
 def _shapes(machine: Machine, role: str) -> list[Solid]:
-    found = []
+    solids = []
     for shape in machine.geometry:
         faces = None if shape.role != role or shape.kind == "plane" else faces_of(shape)
         color = tuple(float(part) for part in np.clip(shape.color, 0.0, 1.0))
@@ -90,8 +90,8 @@ def _shapes(machine: Machine, role: str) -> list[Solid]:
         pose = np.asarray(frame.pose, float) @ np.asarray(shape.pose, float)
         round_ = shape.kind in _ROUND
         body = machine.body_index[frame.body]
-        found.append(mesh.solid(body, faces, pose, color, round_=round_))
-    return found
+        solids.append(mesh.solid(body, faces, pose, color, round_=round_))
+    return solids
 
 
 def _bones(machine: Machine, index: int, places: list[Any], thickness: float) -> Iterator[Solid]:
@@ -118,10 +118,10 @@ def _thickness(points: dict[int, list[np.ndarray]], reach: float) -> float:
 def _anchors(machine: Machine) -> list[np.ndarray]:
     """Return the points of the world that something is joined to."""
     held = [joint for joint in machine.joints if joint.parent == "world"]
-    found = [np.asarray(j.parent_pose, float)[:3, 3] for j in held if not isinstance(j.kind, Free)]
+    places = [np.asarray(j.parent_pose, float)[:3, 3] for j in held if not isinstance(j.kind, Free)]
     frames = [machine.frame(n) for loop in machine.loops for n in (loop.frame_a, loop.frame_b)]
-    found += [np.asarray(frame.pose, float)[:3, 3] for frame in frames if frame.body == "world"]
-    return _distinct(found)
+    places += [np.asarray(frame.pose, float)[:3, 3] for frame in frames if frame.body == "world"]
+    return _distinct(places)
 
 
 def _distinct(points: list[np.ndarray]) -> list[np.ndarray]:

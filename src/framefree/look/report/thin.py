@@ -29,7 +29,7 @@ def _extremes(x: np.ndarray, y: np.ndarray, gap: np.ndarray, first: int, last: i
     """Return the rows from `first` to before `last` that stay."""
     missing = gap[first:last]
     rows = np.flatnonzero(~missing) + first
-    found = [values[rows].argmin() for values in (x, y)] if len(rows) else []
-    found += [values[rows].argmax() for values in (x, y)] if len(rows) else []
-    kept = rows[np.array(found, int)]
+    extremes = [values[rows].argmin() for values in (x, y)] if len(rows) else []
+    extremes += [values[rows].argmax() for values in (x, y)] if len(rows) else []
+    kept = rows[np.array(extremes, int)]
     return np.append(kept, first + missing.argmax()) if missing.any() else kept

@@ -200,20 +200,20 @@ def asymmetric_body(t: Any, rate: Any, inertia: Any) -> Turning:
 
     def rates(t: np.ndarray) -> np.ndarray:
         sn, cn, dn, _ = ellipj(start + speed * t, m)
-        found = np.empty((len(t), 3))
-        found[:, a], found[:, b], found[:, c] = A * cn, B * sn, C * dn
-        return found
+        omega = np.empty((len(t), 3))
+        omega[:, a], omega[:, b], omega[:, c] = A * cn, B * sn, C * dn
+        return omega
 
     def node_rate(t: np.ndarray) -> np.ndarray:
         w = rates(t)
         wa, wb = w[:, a] ** 2, w[:, b] ** 2
         return np.sqrt(L2) * (J[a] * wa + J[b] * wb) / (J[a] ** 2 * wa + J[b] ** 2 * wb)
 
-    found = rates(t)
-    basis = _about_momentum(found * J, int(c))
+    omega = rates(t)
+    basis = _about_momentum(omega * J, int(c))
     first = _about_momentum((w * J)[None], int(c))
     turned = first @ about("z", integral(node_rate, t))
-    return Turning(turned @ np.swapaxes(basis, 1, 2), found)
+    return Turning(turned @ np.swapaxes(basis, 1, 2), omega)
 
 
 def _about_momentum(momentum: np.ndarray, axis: int) -> np.ndarray:

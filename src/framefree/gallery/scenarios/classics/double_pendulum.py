@@ -58,12 +58,12 @@ class DoublePendulum(Scenario):
         around = x0 + APART * np.stack([np.cos(turns), np.sin(turns)], axis=1)
         near = simulate(machine, x0=around, record=(), **options)
         peers, notes = _peers(machine, shared, self.dt)
-        found = _Comparison(shared, accurate, near, _textbook(x0, shared.t), peers)
+        comparison = _Comparison(shared, accurate, near, _textbook(x0, shared.t), peers)
         return Outcome(
             runs={"pendulum": shared, "accurate": accurate, "neighbours": near},
-            metrics=found.metrics(),
-            promises=found.promises(),
-            figures=found.figures(),
+            metrics=comparison.metrics(),
+            promises=comparison.promises(),
+            figures=comparison.figures(),
             animations=(
                 Animation(
                     "The pendulum in motion",
@@ -104,15 +104,15 @@ def _textbook(x0: np.ndarray, t: np.ndarray) -> np.ndarray:
         return p, q, (first / 3 - c * second) / det, (4 / 3 * second - c * first) / det
 
     start = [x0[0], x0[0] + x0[1], 0.0, 0.0]
-    found = solve_ivp(
+    angles = solve_ivp(
         rates, (0.0, t[-1]), start, t_eval=t, method="DOP853", rtol=1e-13, atol=1e-13
     ).y
-    return np.stack([found[0], found[1] - found[0]], axis=1)
+    return np.stack([angles[0], angles[1] - angles[0]], axis=1)
 
 
 def _peers(machine: Machine, run: Run, dt: float) -> tuple[dict[str, np.ndarray], list[str]]:
     """Joint angles (n, 2) by other engines with the same steps, and notes on those not here."""
-    found, notes = {}, []
+    peers, notes = {}, []
     every, steps = round(run.t[1] / dt), round(run.t[-1] / dt)
     engines: dict[str, tuple[Callable[..., np.ndarray], str]] = {
         "MuJoCo": (_by_mujoco, "models"),
@@ -120,13 +120,13 @@ def _peers(machine: Machine, run: Run, dt: float) -> tuple[dict[str, np.ndarray]
     }
     for name, (engine, extra) in engines.items():
         try:
-            found[name] = engine(machine, run.x[0], dt, steps)[::every]
+            peers[name] = engine(machine, run.x[0], dt, steps)[::every]
         except ImportError:
             notes.append(
                 f"{name} is not installed, so the comparison with it is left out; "
                 f'it comes with: pip install "framefree[{extra}]"'
             )
-    return found, notes
+    return peers, notes
 
 
 def _by_mujoco(machine: Machine, x0: np.ndarray, dt: float, steps: int) -> np.ndarray:
@@ -138,12 +138,12 @@ def _by_mujoco(machine: Machine, x0: np.ndarray, dt: float, steps: int) -> np.nd
     prepare(model, dt, INTEGRATORS["rk4"], limits=False)
     data = mujoco.MjData(model)
     data.qpos[:] = x0
-    found = np.empty((steps + 1, 2))
+    angles = np.empty((steps + 1, 2))
     for k in range(steps):
-        found[k] = data.qpos
+        angles[k] = data.qpos
         mujoco.mj_step(model, data)
-    found[steps] = data.qpos
-    return found
+    angles[steps] = data.qpos
+    return angles
 
 
 def _by_pinocchio(machine: Machine, x0: np.ndarray, dt: float, steps: int) -> np.ndarray:
@@ -155,9 +155,9 @@ def _by_pinocchio(machine: Machine, x0: np.ndarray, dt: float, steps: int) -> np
     def acceleration(x: np.ndarray, v: np.ndarray) -> np.ndarray:
         return pin.aba(model, data, x, v, force).copy()
 
-    x, v, found = x0.copy(), np.zeros(2), np.empty((steps + 1, 2))
+    x, v, angles = x0.copy(), np.zeros(2), np.empty((steps + 1, 2))
     for k in range(steps):
-        found[k] = x
+        angles[k] = x
         a1 = acceleration(x, v)
         v2 = v + dt / 2 * a1
         a2 = acceleration(x + dt / 2 * v, v2)
@@ -166,8 +166,8 @@ def _by_pinocchio(machine: Machine, x0: np.ndarray, dt: float, steps: int) -> np
         v4 = v + dt * a3
         a4 = acceleration(x + dt * v3, v4)
         x, v = x + dt / 6 * (v + 2 * (v2 + v3) + v4), v + dt / 6 * (a1 + 2 * (a2 + a3) + a4)
-    found[steps] = x
-    return found
+    angles[steps] = x
+    return angles
 
 
 class _Comparison:
@@ -207,7 +207,7 @@ class _Comparison:
     def promises(self) -> tuple[Promise, ...]:
         """Return what must hold, in shares of what neighbours come apart from 1e-9 rad."""
         share = self.apart / self.apart[0]  # what chaos makes of a unit
-        found = [
+        promises = [
             Promise(
                 "difference to the textbook's equations at most 1e-11 rad times the growth of "
                 "neighbours",
@@ -220,7 +220,7 @@ class _Comparison:
                 1e-8,
             ),
         ]
-        found += [
+        promises += [
             Promise(
                 f"difference to {name} at most 1e-13 rad times the growth of neighbours",
                 float((gap / share).max()),
@@ -228,7 +228,7 @@ class _Comparison:
             )
             for name, gap in self.gaps.items()
         ]
-        return tuple(found)
+        return tuple(promises)
 
     def figures(self) -> tuple[Figure, ...]:
         """Return angles, path of the tip, differences and energy."""

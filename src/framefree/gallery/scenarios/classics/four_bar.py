@@ -61,7 +61,7 @@ class FourBar(Scenario):
                 (self.drift_duration, 0.1, ("energy",)),
             )
         )
-        motion = _Motion(machine, short, self.first_rate)
+        motion = _LinkageMotion(machine, short, self.first_rate)
         metrics = {**motion.metrics(), **_drift_metrics(machine, long, self.first_rate)}
         return Outcome(
             runs={"linkage": short, "long": long},
@@ -75,7 +75,7 @@ class FourBar(Scenario):
         )
 
 
-class _Motion:
+class _LinkageMotion:
     """The run beside its closed form."""
 
     caption = "Rods that connect the cranks stay level through every flat position."
@@ -121,7 +121,7 @@ class _Motion:
         force = np.linalg.norm(self.force - self.exact_force, axis=1)
         force /= np.linalg.norm(self.exact_force, axis=1)
         flat = np.count_nonzero(np.diff(np.sign(np.cos(self.phi))))
-        found: dict[str, float | int] = {
+        metrics: dict[str, float | int] = {
             "angle_error_rad": float(self.angle_error.max()),
             "energy_drift_j": float(np.abs(energy - energy[0]).max()),
             "flat_positions_passed": int(flat),
@@ -131,9 +131,9 @@ class _Motion:
         row = int(np.argmin(np.abs(self.t - PUBLISHED_TIME)))
         if self.standard and abs(self.t[row] - PUBLISHED_TIME) < 1e-9:
             gap = np.abs(self.tip[row] - PUBLISHED)
-            found["published_position_error_m"] = float(gap[:2].max())
-            found["published_velocity_error_m_s"] = float(gap[2:].max())
-        return found
+            metrics["published_position_error_m"] = float(gap[:2].max())
+            metrics["published_velocity_error_m_s"] = float(gap[2:].max())
+        return metrics
 
     def figures(self) -> tuple[Figure, ...]:
         """Return angle, rank, forces and errors."""
@@ -197,8 +197,8 @@ def _tip(angle: np.ndarray, rate: np.ndarray) -> np.ndarray:
 
 def _closure(machine: Machine, run: Run) -> tuple[np.ndarray, np.ndarray]:
     """Largest errors (n,) of position and velocity of the loops, whatever the formulation."""
-    found = equations(machine, "constrained").kernel("constraint")(run.x, run.v)  # A, b, errors
-    position, velocity = (np.abs(error).reshape(len(run.t), -1).max(axis=1) for error in found[2:4])
+    rows = equations(machine, "constrained").kernel("constraint")(run.x, run.v)  # A, b, errors
+    position, velocity = (np.abs(error).reshape(len(run.t), -1).max(axis=1) for error in rows[2:4])
     return position, velocity
 
 

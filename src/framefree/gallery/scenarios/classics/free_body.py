@@ -82,12 +82,12 @@ class FreeBody(Scenario):
             record=(),
             progress=progress,
         )
-        found = _Motion(runs["box"], runs["cylinder"], many, spin)
+        motion = _TumblingMotion(runs["box"], runs["cylinder"], many, spin)
         return Outcome(
             runs={**runs, "many": many},
-            metrics=found.metrics(),
-            promises=found.promises(),
-            figures=found.figures(),
+            metrics=motion.metrics(),
+            promises=motion.promises(),
+            figures=motion.figures(),
             animations=(
                 Animation(
                     "The box turns over",
@@ -111,15 +111,15 @@ _NOTES = (
 
 def _starts(count: int, seed: int) -> np.ndarray:
     """Return quaternions (n, 4): the 24 that turn axes into axes, and `count` at random."""
-    found = []
+    first = []
     for order in permutations(range(3)):
         for signs in product((1.0, -1.0), repeat=3):
             R = np.zeros((3, 3))
             R[range(3), order] = signs
             if np.linalg.det(R) > 0:
-                found.append(_quaternion(R))
+                first.append(_quaternion(R))
     spread = np.random.default_rng(seed).normal(size=(count, 4))
-    return np.concatenate([found, spread / np.linalg.norm(spread, axis=1, keepdims=True)])
+    return np.concatenate([first, spread / np.linalg.norm(spread, axis=1, keepdims=True)])
 
 
 def _quaternion(R: np.ndarray) -> np.ndarray:
@@ -131,7 +131,7 @@ def _quaternion(R: np.ndarray) -> np.ndarray:
     return np.linalg.eigh(K)[1][:, -1]
 
 
-class _Motion:
+class _TumblingMotion:
     """The runs beside their closed forms."""
 
     def __init__(self, box_run: Run, cylinder_run: Run, many: Run, spin: np.ndarray) -> None:
@@ -170,7 +170,7 @@ class _Motion:
         """Return errors, conserved quantities, and how many attitudes were passed."""
         momentum = self.box["centroidal_momentum"]
         turns = np.count_nonzero(np.diff(np.sign(self.box.v[:, 4])))
-        found: dict[str, float | int] = {
+        metrics: dict[str, float | int] = {
             "box_attitude_error_rad": float(self.error["box"].max()),
             "box_rate_error_rad_s": self._rate_error(self.box, self.exact),
             "cylinder_attitude_error_rad": float(self.error["cylinder"].max()),
@@ -187,7 +187,9 @@ class _Motion:
             ),
         }
         published = self._published_error()
-        return found if published is None else {**found, "published_attitude_error_rad": published}
+        return (
+            metrics if published is None else {**metrics, "published_attitude_error_rad": published}
+        )
 
     def promises(self) -> tuple[Promise, ...]:
         """Return what must hold."""

@@ -82,13 +82,13 @@ class HeavyTop(Scenario):
             )
             for integrator in ("midpoint", "rk4")
         }
-        found = _Motion(machine, run, self.spin, self.precession)
+        motion = _TopMotion(machine, run, self.spin, self.precession)
         drift = _halves(long["midpoint"])
         return Outcome(
             runs={"top": run, "million_steps": long["midpoint"]},
-            metrics={**found.metrics(), **self._long_metrics(long)},
+            metrics={**motion.metrics(), **self._long_metrics(long)},
             promises=(
-                *found.promises(),
+                *motion.promises(),
                 Promise(
                     f"energy error of the midpoint rule over {self.long_steps:,} steps: second "
                     "half at most 1.2 times the first",
@@ -96,7 +96,7 @@ class HeavyTop(Scenario):
                     1.2 * drift[0],
                 ),
             ),
-            figures=(*found.figures(), _long_figure(long, self.long_steps)),
+            figures=(*motion.figures(), _long_figure(long, self.long_steps)),
             animations=(
                 Animation(
                     "The top in motion",
@@ -106,7 +106,7 @@ class HeavyTop(Scenario):
                     "height from which it was let go.",
                 ),
             ),
-            notes=found.notes(),
+            notes=motion.notes(),
         )
 
     def _long_metrics(self, long: dict[str, Run]) -> dict[str, float | int]:
@@ -119,7 +119,7 @@ class HeavyTop(Scenario):
         }
 
 
-class _Motion:
+class _TopMotion:
     """The run beside its closed form and the published numbers."""
 
     def __init__(self, machine: Machine, run: Run, spin: float, precession: float) -> None:
@@ -141,8 +141,8 @@ class _Motion:
 
     def _published(self) -> list[tuple[int, np.ndarray]]:
         """Rows of the run at times of the table."""
-        found = [(int(np.argmin(np.abs(self.t - row[0]))), row) for row in PUBLISHED]
-        return [(k, row) for k, row in found if abs(self.t[k] - row[0]) < 1e-9]
+        nearest = [(int(np.argmin(np.abs(self.t - row[0]))), row) for row in PUBLISHED]
+        return [(k, row) for k, row in nearest if abs(self.t[k] - row[0]) < 1e-9]
 
     def _drift(self, values: np.ndarray) -> float:
         return float(np.abs(values - values[0]).max())
@@ -151,7 +151,7 @@ class _Motion:
         """Return errors, conserved quantities, and what the top does."""
         lowest = float(self.exact_center[:, 2].min())
         tilt = np.linalg.norm(self.center[:, :2], axis=1)[self.center[:, 2] < 0]
-        found: dict[str, float | int] = {
+        metrics: dict[str, float | int] = {
             "attitude_error_rad": float(self.attitude_error.max()),
             "center_error_m": float(np.linalg.norm(self.center - self.exact_center, axis=1).max()),
             "energy_drift_j": self._drift(self.run.energy),
@@ -162,8 +162,8 @@ class _Motion:
             "largest_reaction_n": float(np.linalg.norm(self.reaction, axis=1).max()),
         }
         if self.rows:
-            found |= self._published_errors()
-        return found
+            metrics |= self._published_errors()
+        return metrics
 
     def _published_errors(self) -> dict[str, float | int]:
         attitude = [angle_between(self.rotation[k], from_wxyz(row[1:5])) for k, row in self.rows]

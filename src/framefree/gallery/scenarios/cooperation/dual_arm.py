@@ -23,7 +23,7 @@ from framefree.gallery.scenarios.cooperation.dual_arm_parts import (
     LEFT,
     PERIOD,
     PUBLISHED,
-    Errors,
+    HoldErrors,
     experiment,
     norm,
     object_law,
@@ -79,9 +79,14 @@ class DualArm(Scenario):
             "three": experiment(trio, strict_law(trio, third), [*START, *_THIRD_START], **held),
             "object": self._with_object(loaded, progress),
         }
-        found = _Findings(runs, self._fine(progress), loaded)
+        findings = _Findings(runs, self._fine(progress), loaded)
         return Outcome(
-            runs, found.metrics, found.promises(), found.figures(), _animations(runs), _NOTES
+            runs,
+            findings.metrics,
+            findings.promises(),
+            findings.figures(),
+            _animations(runs),
+            _NOTES,
         )
 
     def _fine(self, progress: bool | None) -> dict[float, Run]:
@@ -136,10 +141,10 @@ class _Findings:
     def __init__(self, runs: dict[str, Run], fine: dict[float, Run], machine: Machine) -> None:
         self.runs, self.machine = runs, machine
         names = ("published", "critical", "strict", "unknown", "three")
-        self.errors = {name: Errors(runs[name]) for name in names}
-        self.third = Errors(runs["three"], "third")
-        self.object = Errors(runs["object"], "grasp_r")
-        self.fine = {dt: Errors(run) for dt, run in fine.items()}
+        self.errors = {name: HoldErrors(runs[name]) for name in names}
+        self.third = HoldErrors(runs["three"], "third")
+        self.object = HoldErrors(runs["object"], "grasp_r")
+        self.fine = {dt: HoldErrors(run) for dt, run in fine.items()}
         self.at_steps = [e.largest(e.coupling) for e in self.fine.values()]
 
     @cached_property
@@ -170,24 +175,24 @@ class _Findings:
 
     def promises(self) -> tuple[Promise, ...]:
         """Return what must hold."""
-        found = self.metrics
+        metrics = self.metrics
         printed = tuple(
-            Promise(f"`{key}` is {value} to the printed digits", abs(found[key] - value), 5e-5)
+            Promise(f"`{key}` is {value} to the printed digits", abs(metrics[key] - value), 5e-5)
             for key, value in PUBLISHED.items()
         )
         return (
             *printed,
-            Promise("the published law settles within 0.75 s", found["settling_s"], 0.75),
-            Promise("coupling error under strict priority, 5 ms", found["coupling_error"], 3e-4),
-            Promise("and with steps of 0.2 ms", found["fine_coupling_error"], 1e-5),
-            Promise("it falls with the step", abs(found["order_of_coupling_error"] - 1), 0.1),
-            Promise("path error under strict priority, m", found["path_error"], 1e-3),
-            Promise("coupling errors of three arms", found["three_coupling_error"], 3e-4),
-            Promise("path error of three arms, m", found["three_path_error"], 1e-3),
-            Promise("path error of the object, m", found["object_path_error"], 1e-3),
+            Promise("the published law settles within 0.75 s", metrics["settling_s"], 0.75),
+            Promise("coupling error under strict priority, 5 ms", metrics["coupling_error"], 3e-4),
+            Promise("and with steps of 0.2 ms", metrics["fine_coupling_error"], 1e-5),
+            Promise("it falls with the step", abs(metrics["order_of_coupling_error"] - 1), 0.1),
+            Promise("path error under strict priority, m", metrics["path_error"], 1e-3),
+            Promise("coupling errors of three arms", metrics["three_coupling_error"], 3e-4),
+            Promise("path error of three arms, m", metrics["three_path_error"], 1e-3),
+            Promise("path error of the object, m", metrics["object_path_error"], 1e-3),
             Promise(
                 "hands carry what they were told, N and Nm",
-                found["object_grasp_wrench_error"],
+                metrics["object_grasp_wrench_error"],
                 1e-6,
             ),
         )
@@ -283,12 +288,12 @@ def _grasp_wrenches(run: Run, machine: Machine) -> np.ndarray:
     force[:, : machine.nu] = run.u
     wrenches = eom.kernel("loop_wrench")(run.x, run.v, force)
     object_R = eom.kernel("body_pose")(run.x)[:, machine.body_index["object"], :3, :3]
-    found = []
+    in_world = []
     for k, side in enumerate("lr"):
         R = object_R @ machine.frame(f"object_{side}").pose[:3, :3]
-        halves = np.split(wrenches[:, k], 2, axis=1)
-        found.append(np.concatenate([np.einsum("tij,tj->ti", R, half) for half in halves], axis=1))
-    return np.stack(found, axis=1)
+        halves = [np.einsum("tij,tj->ti", R, half) for half in np.split(wrenches[:, k], 2, axis=1)]
+        in_world.append(np.concatenate(halves, axis=1))
+    return np.stack(in_world, axis=1)
 
 
 def _between_hands(wrenches: np.ndarray, run: Run, machine: Machine) -> np.ndarray:

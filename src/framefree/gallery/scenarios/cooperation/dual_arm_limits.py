@@ -21,7 +21,7 @@ from framefree.gallery.scenarios.cooperation.dual_arm_parts import (
     COUPLING_GAINS,
     LEFT,
     RIGHT,
-    Errors,
+    HoldErrors,
     experiment,
     norm,
     ring,
@@ -59,7 +59,7 @@ class DualArmLimits(Scenario):
             "cut off": experiment(weak, cut, START_HELD, limits=True, **options),
             "strong": experiment(strong, plain, START_HELD, **options),
         }
-        errors = {name: Errors(run) for name, run in runs.items()}
+        errors = {name: HoldErrors(run) for name, run in runs.items()}
         metrics = _metrics(runs, errors)
         return Outcome(
             {name.replace(" ", "_"): run for name, run in runs.items()},
@@ -74,23 +74,23 @@ class DualArmLimits(Scenario):
             ),
         )
 
-    def _promises(self, found: dict[str, float]) -> tuple[Promise, ...]:
+    def _promises(self, metrics: dict[str, float]) -> tuple[Promise, ...]:
         return (
-            Promise("coupling error within limits", found["coupling_error"], 2e-3),
-            Promise("torque, Nm", found["largest_torque_nm"], self.effort * (1 + 1e-9)),
-            Promise("share of steps without room for the coupling", found["relaxed_share"], 0.0),
-            Promise("share of steps that were not solved", found["unsolved_share"], 0.0),
+            Promise("coupling error within limits", metrics["coupling_error"], 2e-3),
+            Promise("torque, Nm", metrics["largest_torque_nm"], self.effort * (1 + 1e-9)),
+            Promise("share of steps without room for the coupling", metrics["relaxed_share"], 0.0),
+            Promise("share of steps that were not solved", metrics["unsolved_share"], 0.0),
             Promise(
                 "the coupling holds at least ten times as well as with torques cut off",
-                10 * found["coupling_error"],
-                found["cut_off_coupling_error"],
+                10 * metrics["coupling_error"],
+                metrics["cut_off_coupling_error"],
             ),
             Promise(
                 "the path gives way: it is missed by more than the coupling",
-                found["coupling_error"],
-                found["path_error"],
+                metrics["coupling_error"],
+                metrics["path_error"],
             ),
-            Promise("strong motors follow the path, m", found["strong_path_error"], 1e-3),
+            Promise("strong motors follow the path, m", metrics["strong_path_error"], 1e-3),
         )
 
 
@@ -103,7 +103,7 @@ def _levels(machine: Any) -> tuple:
     )
 
 
-def _metrics(runs: dict[str, Run], errors: dict[str, Errors]) -> dict[str, float]:
+def _metrics(runs: dict[str, Run], errors: dict[str, HoldErrors]) -> dict[str, float]:
     limited, cut, strong = (errors[name] for name in ("limited", "cut off", "strong"))
     return {
         "coupling_error": limited.largest(limited.coupling),
@@ -119,7 +119,9 @@ def _metrics(runs: dict[str, Run], errors: dict[str, Errors]) -> dict[str, float
     }
 
 
-def _figures(runs: dict[str, Run], errors: dict[str, Errors], effort: float) -> tuple[Figure, ...]:
+def _figures(
+    runs: dict[str, Run], errors: dict[str, HoldErrors], effort: float
+) -> tuple[Figure, ...]:
     t = runs["limited"].t
     joint = int(np.abs(runs["strong"].u).max(axis=0).argmax())
     torques = {name: run.u[:, joint] for name, run in runs.items()}
@@ -129,14 +131,14 @@ def _figures(runs: dict[str, Run], errors: dict[str, Errors], effort: float) -> 
             "Coupling error",
             "norm (m, rad)",
             t,
-            {name: norm(found.coupling) for name, found in errors.items()},
+            {name: norm(error.coupling) for name, error in errors.items()},
             logarithmic=True,
         ),
         Figure.over_time(
             "Path error",
             "norm (m)",
             t,
-            {name: norm(found.control[:, :3]) for name, found in errors.items()},
+            {name: norm(error.control[:, :3]) for name, error in errors.items()},
             logarithmic=True,
         ),
         Figure.over_time(

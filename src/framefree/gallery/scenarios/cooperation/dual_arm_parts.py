@@ -90,7 +90,7 @@ def object_law(machine: Machine, squeeze: float) -> TaskControl:
 
 def experiment(machine: Machine, law: AnyLaw, x0: Any, **options: Any) -> Run:
     """Run a law on a plant; by default the published one, for the published time."""
-    given = {
+    settings = {
         "reference": CIRCLE,
         "duration": 10.0,
         "dt": PERIOD,
@@ -100,12 +100,12 @@ def experiment(machine: Machine, law: AnyLaw, x0: Any, **options: Any) -> Run:
         "limits": False,
         **options,
     }
-    reference, dt = given.pop("reference"), given["dt"]
-    return simulate(machine, law, reference, np.asarray(x0), control_dt=dt, **given)
+    reference, dt = settings.pop("reference"), settings["dt"]
+    return simulate(machine, law, reference, np.asarray(x0), control_dt=dt, **settings)
 
 
-class Errors:
-    """Errors of a run, and what is said of them after the start."""
+class HoldErrors:
+    """Errors of coupling and control in a run, and their figures after the start."""
 
     def __init__(self, run: Run, coupling: str = "coupling", control: str = "control") -> None:
         self.t = run.t

@@ -10,9 +10,9 @@ from framefree.gallery.scenarios.ports.chain_measures import (
     body_momenta,
     body_poses,
     joint_forces,
-    positive,
     tree_joint_forces,
 )
+from framefree.gallery.shared.figures import positive
 from framefree.gallery.shared.scenario import Outcome, Promise, Scenario
 from framefree.look.report import Animation, Figure, Line
 from framefree.machine import Machine
@@ -58,13 +58,13 @@ class ChainFree(Scenario):
             axis: self._turned(machine, direction, progress)
             for axis, direction in {"along": (1, 0, 0), "across": (0, 0, 1)}.items()
         }
-        found = _Momentum(machine, runs["chain"], runs["maximal"], pulses)
-        metrics = found.metrics() | self._force_metrics(runs["maximal"], pulses, turned)
+        momentum = _Momentum(machine, runs["chain"], runs["maximal"], pulses)
+        metrics = momentum.metrics() | self._force_metrics(runs["maximal"], pulses, turned)
         return Outcome(
             {"chain": runs["chain"]},
             metrics,
             self._promises(metrics),
-            (*found.figures(), *_force_figures(runs["maximal"], turned)),
+            (*momentum.figures(), *_force_figures(runs["maximal"], turned)),
             (
                 Animation(
                     "The chain in motion",

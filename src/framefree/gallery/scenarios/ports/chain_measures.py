@@ -9,16 +9,12 @@ import numpy as np
 from framefree.control.port import Sphere
 from framefree.gallery.shared.rotations import angle_between
 from framefree.kernel import compile
+from framefree.look.report.scene import body_poses
 from framefree.machine import Machine
 from framefree.motion import equations
 from framefree.motion.constrained.wrenches import joint_wrenches
 from framefree.motion.tree.state import TreeModel
 from framefree.simulate import Pulse, Run
-
-
-def body_poses(machine: Machine, x: np.ndarray) -> np.ndarray:
-    """Return the poses (rows, bodies, 4, 4) of all bodies."""
-    return equations(machine, "tree").body_pose(np.ascontiguousarray(x))
 
 
 def body_momenta(run: Run) -> tuple[np.ndarray, np.ndarray]:
@@ -54,7 +50,7 @@ def tree_joint_forces(run: Run, pulses: Sequence[Pulse]) -> np.ndarray:
     function = ca.Function("carried", [x, v, loads], [ca.densify(carried.value)], *names)
     kernel = compile(function, shapes={"wrench": carried.shape})
     R = body_poses(machine, run.x)[..., :3, :3]
-    given = np.zeros((len(run), len(machine.bodies), 6))
+    applied = np.zeros((len(run), len(machine.bodies), 6))
     # Like the integrator, a record takes the mean of a pulse over the step that begins there.
     h = run.meta["options"]["dt"]
     for pulse in pulses:
@@ -63,8 +59,8 @@ def tree_joint_forces(run: Run, pulses: Sequence[Pulse]) -> np.ndarray:
         share = np.clip(inside / h, 0.0, 1.0)
         for part in (slice(0, 3), slice(3, 6)):
             turned = np.einsum("nji,j->ni", R[:, i], pulse.size[part])
-            given[:, i, part] += share[:, None] * turned
-    return kernel(run.x, run.v, given.reshape(len(run), -1))[..., :3]
+            applied[:, i, part] += share[:, None] * turned
+    return kernel(run.x, run.v, applied.reshape(len(run), -1))[..., :3]
 
 
 def violations_of_s(run: Run) -> np.ndarray:
@@ -82,18 +78,18 @@ def frame_errors(run: Run, frame: str) -> tuple[np.ndarray, np.ndarray]:
     machine = _machine(run)
     own = machine.frame(frame)
     poses = body_poses(machine, run.x)[:, machine.body_index[own.body]] @ np.asarray(own.pose)
-    wished = run[f"{frame}.pose"]
-    gap = np.linalg.norm(poses[:, :3, 3] - wished[:, :3, 3], axis=1)
-    return gap, np.rad2deg(angle_between(poses[:, :3, :3], wished[:, :3, :3]))
+    desired = run[f"{frame}.pose"]
+    gap = np.linalg.norm(poses[:, :3, 3] - desired[:, :3, 3], axis=1)
+    return gap, np.rad2deg(angle_between(poses[:, :3, :3], desired[:, :3, :3]))
 
 
 def body_errors(run: Run) -> tuple[np.ndarray, np.ndarray]:
     """Return position errors (m) and angles (deg), (rows, bodies) each, of bodies with poses."""
     machine = _machine(run)
     poses = body_poses(machine, run.x)
-    wished = np.stack([run[f"{body.name}.pose"] for body in machine.bodies], axis=1)
-    gap = np.linalg.norm(poses[..., :3, 3] - wished[..., :3, 3], axis=-1)
-    return gap, np.rad2deg(angle_between(poses[..., :3, :3], wished[..., :3, :3]))
+    desired = np.stack([run[f"{body.name}.pose"] for body in machine.bodies], axis=1)
+    gap = np.linalg.norm(poses[..., :3, 3] - desired[..., :3, 3], axis=-1)
+    return gap, np.rad2deg(angle_between(poses[..., :3, :3], desired[..., :3, :3]))
 
 
 def velocity_errors(run: Run) -> np.ndarray:
@@ -101,8 +97,8 @@ def velocity_errors(run: Run) -> np.ndarray:
     machine = _machine(run)
     R = body_poses(machine, run.x)[..., :3, :3]
     xi = equations(machine, "tree").body_velocity(run.x, run.v)
-    wished = np.stack([run[f"{body.name}.velocity"] for body in machine.bodies], axis=1)
-    return np.linalg.norm(np.einsum("nbij,nbj->nbi", R, xi[..., :3]) - wished[..., :3], axis=-1)
+    desired = np.stack([run[f"{body.name}.velocity"] for body in machine.bodies], axis=1)
+    return np.linalg.norm(np.einsum("nbij,nbj->nbi", R, xi[..., :3]) - desired[..., :3], axis=-1)
 
 
 def rod_clearance(run: Run, sphere: Sphere, half_lengths: Any, radius: float) -> np.ndarray:
@@ -114,12 +110,6 @@ def rod_clearance(run: Run, sphere: Sphere, half_lengths: Any, radius: float) ->
     along = np.clip(np.einsum("nbi,nbi->nb", to_center, axis), -half, half)
     gap = np.linalg.norm(to_center - along[..., None] * axis, axis=-1)
     return gap - sphere.radius - radius
-
-
-def positive(values: Any) -> np.ndarray:
-    """Return sizes for a logarithmic axis, with a gap where they are zero."""
-    sizes = np.abs(np.asarray(values, float))
-    return np.where(sizes > 0, sizes, np.nan)
 
 
 def _machine(run: Run) -> Machine:

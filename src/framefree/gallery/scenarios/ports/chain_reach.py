@@ -14,10 +14,10 @@ from framefree.gallery.machines.chains import chain
 from framefree.gallery.scenarios.ports.chain_measures import (
     body_poses,
     frame_errors,
-    positive,
     rod_clearance,
     violations_of_s,
 )
+from framefree.gallery.shared.figures import positive
 from framefree.gallery.shared.scenario import Outcome, Promise, Scenario
 from framefree.geometry import se3, so3
 from framefree.look.report import Animation, Figure, Line
@@ -130,7 +130,7 @@ class ChainReach(Scenario):
     def run(self, progress: bool | None = None) -> Outcome:
         """Simulate a short and a long chain (0 leaves one out)."""
         cases = {
-            name: _Case(self, ReachSetting(bodies), name, progress)
+            name: _ReachCase(self, ReachSetting(bodies), name, progress)
             for name, bodies in (("short", self.short), ("long", self.long))
             if bodies
         }
@@ -138,8 +138,8 @@ class ChainReach(Scenario):
         for name, case in cases.items():
             metrics |= {f"{name}_{key}": value for key, value in case.metrics.items()}
         for key in next(iter(cases.values())).metrics:
-            found = [case.metrics[key] for case in cases.values() if key in case.metrics]
-            metrics[key] = min(found) if key.startswith(LEAST) else max(found)
+            values = [case.metrics[key] for case in cases.values() if key in case.metrics]
+            metrics[key] = min(values) if key.startswith(LEAST) else max(values)
         runs = {f"{n}_{key}": run for n, c in cases.items() for key, run in c.runs.items()}
         return Outcome(
             runs,
@@ -157,7 +157,7 @@ class ChainReach(Scenario):
 
 
 @dataclass
-class _Case:
+class _ReachCase:
     """One chain: its runs, and what they show."""
 
     scenario: ChainReach
@@ -216,7 +216,7 @@ class _Case:
         for pulse in self.setting.pulses:
             steady &= (t < pulse.start) | (t > pulse.stop + RECOVERY)
         before = t < self.setting.pulses[0].start - 1e-9
-        found = {
+        metrics = {
             "end_position_rms_m": rms(gap[steady]),
             "end_attitude_rms_deg": rms(angle[steady]),
             "clearance_min_m": float(self._clearances["avoiding"].min()),
@@ -228,9 +228,9 @@ class _Case:
         }
         if "printed" in self.runs:
             gap, angle = self._errors["printed"]
-            found["literal_end_position_rms_m"] = rms(gap[steady])
-            found["literal_end_attitude_rms_deg"] = rms(angle[steady])
-        return found
+            metrics["literal_end_position_rms_m"] = rms(gap[steady])
+            metrics["literal_end_attitude_rms_deg"] = rms(angle[steady])
+        return metrics
 
     def _return_time(self, t: np.ndarray, gap: np.ndarray) -> float:
         """Return the longest time from the end of a pulse until the end is back within 1 mm."""
@@ -246,7 +246,7 @@ class _Case:
     def promises(self) -> tuple[Promise, ...]:
         """Return what must hold."""
         m, n = self.metrics, self.setting.bodies
-        found = [
+        promises = [
             Promise(f"{n} bodies: end within 1 mm rms", m["end_position_rms_m"], 1e-3),
             Promise(f"{n} bodies: end within 0.1 degree rms", m["end_attitude_rms_deg"], 0.1),
             Promise(f"{n} bodies: back within 1 mm 2 s after a pulse", m["return_time_s"], 2.0),
@@ -260,16 +260,16 @@ class _Case:
         ]
         if self.scenario.plant == "native" and not self.scenario.push:
             error = m["lyapunov_rate_error"]
-            found.append(Promise(f"{n} bodies: V falls as stated, to 1e-6", error, 1e-6))
+            promises.append(Promise(f"{n} bodies: V falls as stated, to 1e-6", error, 1e-6))
         if "literal_end_position_rms_m" in m:
-            found.append(
+            promises.append(
                 Promise(
                     f"{n} bodies: the printed law stays off by a centimetre or more",
                     0.01,
                     m["literal_end_position_rms_m"],
                 )
             )
-        return tuple(found)
+        return tuple(promises)
 
     def figures(self) -> tuple[Figure, ...]:
         """Return errors, clearance and Lyapunov function."""
@@ -318,14 +318,14 @@ class _Case:
     def animations(self) -> tuple[Animation, ...]:
         """Return the chain in motion."""
         ball = self.setting.obstacle
-        n, wished = self.setting.bodies, self.runs["avoiding"]["end.pose"][::20, :3, 3]
+        n, desired = self.setting.bodies, self.runs["avoiding"]["end.pose"][::20, :3, 3]
         titles = {"avoiding": "this law", "plain": "without avoidance", "printed": "as printed"}
         return tuple(
             Animation(
                 f"{n} bodies: {titles[key]}",
                 run,
                 trails=("end",),
-                paths={"path to follow": wished},
+                paths={"path to follow": desired},
                 spheres=((ball.center, ball.radius),),
             )
             for key, run in self.runs.items()

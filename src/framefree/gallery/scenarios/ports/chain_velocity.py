@@ -11,16 +11,14 @@ from framefree.control.port import VelocityControl, misfits
 from framefree.control.references import JointPath
 from framefree.control.references.bodies import BodyPoses, BodyVelocities
 from framefree.gallery.machines.chains import chain
-from framefree.gallery.scenarios.ports.chain_measures import (
-    positive,
-    velocity_errors,
-    violations_of_s,
-)
+from framefree.gallery.scenarios.ports.beside_printed import NAMES, BesidePrinted
+from framefree.gallery.scenarios.ports.chain_measures import velocity_errors
+from framefree.gallery.shared.figures import positive
 from framefree.gallery.shared.scenario import Outcome, Promise, Scenario
 from framefree.look.report import Animation, Figure
 from framefree.machine import Machine
-from framefree.simulate import Pulse, Run, simulate
-from framefree.simulate.measures import rate, rate_error, rms
+from framefree.simulate import Pulse
+from framefree.simulate.measures import rate, rms
 
 
 @dataclass(frozen=True)
@@ -67,94 +65,60 @@ class ChainVelocity(Scenario):
 
     def run(self, progress: bool | None = None) -> Outcome:
         """Simulate the law, and the printed one beside it."""
-        pulse = Pulse("body2", (0, 5, 5, 0, 0.5, 0), 5.0, 0.2)
-        runs = {}
-        for name, literal in (("follows", False), ("printed", True)):
-            runs[name] = simulate(
-                self._machine,
-                VelocityControl(self._machine, self.damping, literal),
-                self.reference,
-                self.start,
-                duration=self.duration,
-                dt=self.dt,
-                plant=self.plant,
-                disturbances=[pulse],
-                record=("energy", "joint_wrench"),
-                progress=progress,
-            )
-        metrics = self._metrics(runs, pulse)
+        both = BesidePrinted.of(
+            self._machine,
+            lambda printed: VelocityControl(self._machine, self.damping, printed),
+            self.reference,
+            (self.start,),
+            Pulse("body2", (0, 5, 5, 0, 0.5, 0), 5.0, 0.2),
+            duration=self.duration,
+            dt=self.dt,
+            plant=self.plant,
+            progress=progress,
+        )
+        worst = misfits(self._machine, self.reference, [0.0, 0.5, 1.0], self.start)[0]
+        run, late = both.runs["follows"], (both.t > 2.0) & both.before
+        metrics = {
+            **both.metrics,
+            "reference_misfit_mps": worst.slipping,
+            "velocity_rms_mps": rms(velocity_errors(run)[late].max(axis=1)),
+            "s_rms": rms(run["s"][late].reshape(-1, 6 * self.bodies)),
+        }
         return Outcome(
-            runs,
+            both.runs,
             metrics,
-            self._promises(metrics),
-            _figures(runs),
-            (Animation("The chain in motion", runs["follows"], trails=("body1", "end")),),
+            (
+                *both.promises(self.plant),
+                Promise("s below 1e-3 after 2 s", metrics["s_rms"], 1e-3),
+            ),
+            _figures(both),
+            (Animation("The chain in motion", run, trails=("body1", "end")),),
             notes=(
-                f"At the start the worst joint, `{self._worst.joint}`, would part at "
-                f"{self._worst.slipping:.2g} m/s if all bodies had the velocities asked for.",
+                f"At the start the worst joint, `{worst.joint}`, would part at "
+                f"{worst.slipping:.2g} m/s if all bodies had the velocities asked for.",
             ),
         )
 
-    @cached_property
-    def _worst(self):  # type: ignore[no-untyped-def]
-        return misfits(self._machine, self.reference, [0.0, 0.5, 1.0], self.start)[0]
 
-    def _metrics(self, runs: dict[str, Run], pulse: Pulse) -> dict[str, float]:
-        t = runs["follows"].t
-        before = t < pulse.start - 1e-9
-        rates = {
-            key: rate_error(t[before], run["V"][before], run["V_rate"][before])
-            for key, run in runs.items()
-        }
-        late = t > 2.0
-        return {
-            "lyapunov_rate_error": rates["follows"],
-            "js_max": float(violations_of_s(runs["follows"]).max()),
-            "reference_misfit_mps": self._worst.slipping,
-            "velocity_rms_mps": rms(velocity_errors(runs["follows"])[late & before].max(axis=1)),
-            "s_rms": rms(runs["follows"]["s"][late & before].reshape(-1, 6 * self.bodies)),
-            "literal_lyapunov_rate_error": rates["printed"],
-            "literal_js_max": float(violations_of_s(runs["printed"]).max()),
-        }
-
-    def _promises(self, m: dict[str, float]) -> tuple[Promise, ...]:
-        found = [
-            Promise("J s at most 1e-10", m["js_max"], 1e-10),
-            Promise("s below 1e-3 after 2 s", m["s_rms"], 1e-3),
-            Promise("as printed, s violates the joints", 1e-3, m["literal_js_max"]),
-        ]
-        if self.plant == "native":
-            found += [
-                Promise("V falls as stated, to 1e-6", m["lyapunov_rate_error"], 1e-6),
-                Promise("as printed it does not", 1e-3, m["literal_lyapunov_rate_error"]),
-            ]
-        return tuple(found)
-
-
-def _figures(runs: dict[str, Run]) -> tuple[Figure, ...]:
-    t, words = runs["follows"].t, {"follows": "this law", "printed": "as printed"}
+def _figures(both: BesidePrinted) -> tuple[Figure, ...]:
+    t = both.t
     return (
-        Figure.over_time(
-            "Lyapunov function", "V (J)", t,
-            {word: positive(runs[key]["V"]) for key, word in words.items()},
-            logarithmic=True, caption="A push acts at 5 s. As printed, V does not go to zero.",
+        both.figure(
+            "Lyapunov function", "V (J)", lambda run: positive(run["V"]), logarithmic=True,
+            caption="A push acts at 5 s. As printed, V does not go to zero.",
         ),
         Figure.over_time(
             "Error of the stated rate of V", "error (W)", t[2:-2],
             {
-                word: positive(rate(t, runs[key]["V"]) - runs[key]["V_rate"][2:-2])
-                for key, word in words.items()
+                word: positive(rate(t, both.runs[key]["V"]) - both.runs[key]["V_rate"][2:-2])
+                for key, word in NAMES.items()
             },
             logarithmic=True,
         ),
-        Figure.over_time(
-            "Velocity errors against the joints", "|J s| (m/s)", t,
-            {word: positive(violations_of_s(runs[key])) for key, word in words.items()},
-            logarithmic=True,
-        ),
-        Figure.over_time(
-            "Largest gap between a body's velocity and the one asked for", "velocity (m/s)", t,
-            {word: velocity_errors(runs[key]).max(axis=1) for key, word in words.items()},
+        both.violation_figure(),
+        both.figure(
+            "Largest gap between a body's velocity and the one asked for", "velocity (m/s)",
+            lambda run: velocity_errors(run).max(axis=1),
             caption="It need not vanish: the velocities do not fit the joints of this chain.",
         ),
     )  # fmt: skip

@@ -123,8 +123,8 @@ class Attitude(Scenario):
         theta = np.diag([0.03, 0.03, 0.045])
         w, zeta = self.bandwidth, self.damping
         kinds = (theta, 2 * zeta * w * theta, w * w * theta)
-        given = [{"body": Moments.of(0.0, (0, 0, 0), moment)} for moment in kinds]
-        return PrototypeControl(machine, *given, approach=approach)
+        gains = [{"body": Moments.of(0.0, (0, 0, 0), moment)} for moment in kinds]
+        return PrototypeControl(machine, *gains, approach=approach)
 
 
 def _angle(run: Run) -> np.ndarray:

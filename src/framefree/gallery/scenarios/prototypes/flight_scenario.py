@@ -65,25 +65,25 @@ class Flown:
 
     def metrics(self) -> dict[str, Any]:
         """Return the figures of both runs, of the recorded flight, and of the ideal run."""
-        found: dict[str, Any] = {}
+        metrics: dict[str, Any] = {}
         flown = {"": self.predicted, "plain_": self.plain}
         for name, run in self.as_recorded.items():
             flown[f"{name.removesuffix('_predicted')}_"] = run
         for prefix, run in flown.items():
             values = self.rms(run)
-            found |= {f"{prefix}rms_{key}_{UNITS[key]}": value for key, value in values.items()}
+            metrics |= {f"{prefix}rms_{key}_{UNITS[key]}": value for key, value in values.items()}
         for key, value in zip(UNITS, self.published.raw, strict=True):
-            found[f"flight_rms_{key}_{UNITS[key]}"] = value
+            metrics[f"flight_rms_{key}_{UNITS[key]}"] = value
         off = errors(self.ideal.x, self.ideal.reference["x"])["position"]
         t = self.ideal.t
-        found |= {
+        metrics |= {
             "settling_s": settling_time(t, off, 0.05 * off[0]),
             "energy_rate_error": rate_error(t, self.ideal["W"], -self.ideal["W_loss"]),
             "model_energy_rate_error": rate_error(t, self.ideal["W"], self.ideal["W_rate"]),
             "reference_missing_force_n": self.feasible.largest_force,
             "reference_input_margin_n": float(self.feasible.margin.min()),
         }
-        return found
+        return metrics
 
     def promises(self) -> tuple[Promise, ...]:
         """Return the printed figures of the flight as bounds."""
@@ -151,10 +151,10 @@ class Flown:
         if not self.as_recorded:
             return f"The law is that of the recorded flights; it is told {lead:g} ms ahead."
         runs = {"chosen": self.predicted, **self.as_recorded}
-        given = {name: self.rms(run) for name, run in runs.items()}
+        errors_of = {name: self.rms(run) for name, run in runs.items()}
         shown = {
             name: ", ".join(f"{value:.3g} {UNITS[key]}" for key, value in values.items())
-            for name, values in given.items()
+            for name, values in errors_of.items()
         }
         return (
             f"The {self.approach} approach and the {lead:g} ms by which the law is told ahead were "

@@ -43,12 +43,12 @@ def moves(machine: Machine) -> JointPath:
 
 def parameters(poles: Any) -> list[dict[str, Moments]]:
     """Return the matched prototype with these poles of moving sideways; the craft's y is up."""
-    found = sideways(MASS, poles, GRAVITY, EPS)
+    design = sideways(MASS, poles, GRAVITY, EPS)
     flat = np.diag([0.5, 0.5, 1.0])
     return [
-        {"body": Moments.of_body(MASS, (0, found.s, 0), found.inertia(EPS) * flat)},
-        {"body": Moments.of_body(found.damping, (0, found.h, 0), 0 * flat)},
-        {"body": Moments.of_body(found.stiffness, (0, found.h, 0), found.moment * flat)},
+        {"body": Moments.of_body(MASS, (0, design.s, 0), design.inertia(EPS) * flat)},
+        {"body": Moments.of_body(design.damping, (0, design.h, 0), 0 * flat)},
+        {"body": Moments.of_body(design.stiffness, (0, design.h, 0), design.moment * flat)},
     ]
 
 

@@ -90,14 +90,14 @@ class _Lesson:
 
     def metrics(self) -> dict[str, float]:
         """Return where the two craft end, and how well they are matched."""
-        found = {}
+        metrics = {}
         for name, law in self.laws.items():
             key, linear = name.replace(" ", "_"), matching(law)
             at = self.runs[key].x[-1, :3]
-            found[f"{key}_end_m"] = float(np.linalg.norm(at))
-            found[f"{key}_matching_error"] = linear.error
-            found[f"{key}_slowest_pole"] = float(np.real(linear.poles).max())
-        return found
+            metrics[f"{key}_end_m"] = float(np.linalg.norm(at))
+            metrics[f"{key}_matching_error"] = linear.error
+            metrics[f"{key}_slowest_pole"] = float(np.real(linear.poles).max())
+        return metrics
 
     def promises(self) -> tuple[Promise, ...]:
         """Return what the lesson says."""

@@ -33,7 +33,7 @@ PIECE = 50
 
 
 @dataclass(frozen=True)
-class Comparison:
+class FlightComparison:
     """What was measured (n, ...) and what the model gives.
 
     Attributes
@@ -60,14 +60,14 @@ class Comparison:
 
     def metrics(self) -> dict[str, float]:
         """Return rms residuals, and how much the measured values vary, for scale."""
-        found = {}
+        metrics = {}
         for name, unit in (("force", "m_s2"), ("turning", "rad_s2"), ("rate", "rad_s")):
             measured, model = getattr(self, name), getattr(self, f"{name}_model")
-            found[f"recorded_{name}_residual_{unit}"] = rms(measured - model)
-            found[f"recorded_{name}_variation_{unit}"] = rms(measured - measured.mean(axis=0))
+            metrics[f"recorded_{name}_residual_{unit}"] = rms(measured - model)
+            metrics[f"recorded_{name}_variation_{unit}"] = rms(measured - measured.mean(axis=0))
         for axis, value in zip("xyz", self.offset[3:], strict=True):
-            found[f"recorded_offset_turning_{axis}_rad_s2"] = float(value)
-        return found
+            metrics[f"recorded_offset_turning_{axis}_rad_s2"] = float(value)
+        return metrics
 
     def figures(self) -> tuple[Figure, ...]:
         """Return measured and predicted values over time."""
@@ -85,7 +85,7 @@ class Comparison:
         return tuple(shown)
 
 
-def compare(path: Any, start: float | None = None, stop: float | None = None) -> Comparison:
+def compare(path: Any, start: float | None = None, stop: float | None = None) -> FlightComparison:
     """Return a recorded flight beside the quadcopter's model.
 
     Parameters
@@ -120,7 +120,7 @@ def compare(path: Any, start: float | None = None, stop: float | None = None) ->
     inside = slice(WINDOW, -WINDOW)
     offset = (np.hstack([force, turning]) - model)[inside].mean(axis=0)
     model = model + offset
-    return Comparison(
+    return FlightComparison(
         t[inside] - t[0],
         force[inside],
         model[inside, :3],
@@ -141,12 +141,12 @@ def _filtered(values: np.ndarray, derivative: int = 0) -> np.ndarray:
 
 def _added_up(rate: np.ndarray, turning: np.ndarray) -> np.ndarray:
     """Return rates that begin anew with the measured one every `PIECE` rows."""
-    found = np.array(rate)
+    rates = np.array(rate)
     steps = PERIOD * (turning[1:] + turning[:-1]) / 2
-    for k in range(1, len(found)):
+    for k in range(1, len(rates)):
         if k % PIECE:
-            found[k] = found[k - 1] + steps[k - 1]
-    return found
+            rates[k] = rates[k - 1] + steps[k - 1]
+    return rates
 
 
 def _model() -> Any:

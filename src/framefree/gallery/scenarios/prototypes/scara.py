@@ -180,5 +180,5 @@ def _difference(runs: dict[str, Run]) -> float:
     t = runs["tool"].t
     rows = PUBLISHED[PUBLISHED[:, 0] <= t[-1] + 1e-9]
     at = [int(np.argmin(np.abs(t - time))) for time in rows[:, 0]]
-    found = np.column_stack([np.rad2deg(runs[name].x[at]) for name in ("joints", "tool")])
-    return float(np.abs(found - rows[:, 1:]).max(initial=0.0))
+    angles = np.column_stack([np.rad2deg(runs[name].x[at]) for name in ("joints", "tool")])
+    return float(np.abs(angles - rows[:, 1:]).max(initial=0.0))

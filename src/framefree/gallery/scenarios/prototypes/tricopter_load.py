@@ -81,7 +81,7 @@ class OfModel(Reference):
 
 
 @dataclass(frozen=True)
-class Carrier(Law):
+class LoadCarrierLaw(Law):
     """Tracking of craft and load, and below it loops for tilts and speeds.
 
     Parameters
@@ -113,11 +113,11 @@ class Carrier(Law):
         x_model = ca.vertcat(*(x[own.x_slice[name]] for name in names))
         v_model = ca.vertcat(*(v[own.v_slice[name]] for name in names))
         followed = {name.removeprefix("model."): reference[name] for name in self.needs}
-        wanted = self.tracking.control(t, x_model, v_model, followed, memory)
+        command = self.tracking.control(t, x_model, v_model, followed, memory)
         u = ca.SX(own.nu, 1)
         kF, kT = multicopters.THRUST_COEFFICIENT, multicopters.TORQUE_COEFFICIENT
         for k, spin in enumerate(multicopters.TRICOPTER_SPINS, start=1):
-            pair = wanted.u[self._model.u_slice[f"propeller{k}"]]
+            pair = command.u[self._model.u_slice[f"propeller{k}"]]
             sine, cosine = pair[0], ca.fmax(pair[1], 0.1)
             thrust = ca.fmin(ca.sqrt(sine**2 + cosine**2), 7.0)
             u[own.u_slice[f"servo{k}"]] = ca.atan2(sine, cosine)
@@ -125,7 +125,7 @@ class Carrier(Law):
             faster = self.speed_rate * (ca.sqrt(thrust / kF) - speed)
             torque = kT * speed * ca.fabs(speed) + multicopters.ROTOR_INERTIA * faster
             u[own.u_slice[f"motor{k}"]] = spin * torque
-        return Command(u, wanted.signals)
+        return Command(u, command.signals)
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class TricopterLoad(Scenario):
         model, machine = tricopter_and_load(), tricopter_with_load()
         tracking = PrototypeControl(model, *gains(), approach=self.approach)
         reference = moves(model)
-        run = self._moved(machine, Carrier(machine, tracking), model, reference, progress)
+        run = self._moved(machine, LoadCarrierLaw(machine, tracking), model, reference, progress)
         swinging = self._swinging(model, tracking, reference, progress)
         off = _errors(machine, model, run)
         missing = feasibility(model, reference, np.linspace(0, self.duration, 101))
@@ -193,7 +193,12 @@ class TricopterLoad(Scenario):
         )
 
     def _moved(
-        self, machine: Machine, law: Carrier, model: Machine, reference: JointPath, progress: Any
+        self,
+        machine: Machine,
+        law: LoadCarrierLaw,
+        model: Machine,
+        reference: JointPath,
+        progress: Any,
     ) -> Run:
         """Return the run of the whole machine, from hovering on the reference."""
         at = _first(reference)
@@ -259,9 +264,9 @@ def _load_error(machine: Machine, run: Run) -> np.ndarray:
 def _errors(machine: Machine, model: Machine, run: Run) -> dict[str, np.ndarray]:
     """Return errors of the craft, as the flights have them, and of the load (m)."""
     x_R = run.reference["model.x"]
-    found = errors(run.x[:, machine.x_slice["base"]], x_R[:, model.x_slice["base"]])
+    craft = errors(run.x[:, machine.x_slice["base"]], x_R[:, model.x_slice["base"]])
     gap = _weights(machine, run.x) - _weights(model, x_R)
-    return {**found, "load": np.linalg.norm(gap, axis=1)}
+    return {**craft, "load": np.linalg.norm(gap, axis=1)}
 
 
 def _figures(run: Run, off: dict[str, np.ndarray], swinging: Run) -> tuple[Figure, ...]:

@@ -120,40 +120,40 @@ class Crane(Scenario):
     def _metrics(self, ours: Tracking, document: Tracking) -> dict[str, Any]:
         late = max(self.duration / 2, 0.0)
         steady = ours.largest(late, self.duration)
-        found: dict[str, Any] = {
+        metrics: dict[str, Any] = {
             **ours.rmse(),
-            "ultimate_bound": ours.found.bound.size,
+            "ultimate_bound": ours.robustness.bound.size,
             "steady_error_max": float(np.linalg.norm(ours.e[ours.run.t >= late], axis=1).max()),
         }
         for i, name in enumerate(COORDINATES):
             unit = UNITS[name]
             force = "nm" if unit == "rad" else "n"
-            found |= {
-                f"ultimate_bound_{name}_{unit}": float(ours.found.bound.e[i]),
+            metrics |= {
+                f"ultimate_bound_{name}_{unit}": float(ours.robustness.bound.e[i]),
                 f"steady_error_{name}_{unit}": float(steady[i]),
-                f"dbar_{name}_{force}": float(ours.found.dbar[i]),
+                f"dbar_{name}_{force}": float(ours.robustness.dbar[i]),
                 f"kappa_{name}_{force}": float(ours.law.kappa[i]),
-                f"document_dbar_{name}_{force}": float(document.found.dbar[i]),
+                f"document_dbar_{name}_{force}": float(document.robustness.dbar[i]),
             }
         before, after = (
             float(np.linalg.norm(ours.largest(*span)))
             for span in ((8.0, 10.0), (self.duration - 2.0, self.duration))
         )
         return {
-            **found,
+            **metrics,
             **document.rmse("document_"),
-            "document_ultimate_bound": document.found.bound.size,
+            "document_ultimate_bound": document.robustness.bound.size,
             "document_steady_error_max": float(
                 np.linalg.norm(document.e[document.run.t >= late], axis=1).max()
             ),
-            "document_kappa_exceeded": ", ".join(document.found.exceeded) or "no",
+            "document_kappa_exceeded": ", ".join(document.robustness.exceeded) or "no",
             "bound_entered_s": _entered(ours),
-            "lyapunov_over_level": ours.found.V_left,
-            "error_over_envelope": ours.found.e_left,
+            "lyapunov_over_level": ours.robustness.V_left,
+            "error_over_envelope": ours.robustness.e_left,
             "lyapunov_rate_error": ours.balance(),
             "error_before_push": before,
             "error_after_push": after,
-            "uncertainty_over_kappa": float((ours.found.dbar / ours.law.kappa).max()),
+            "uncertainty_over_kappa": float((ours.robustness.dbar / ours.law.kappa).max()),
         }
 
     def _promises(self, ours: Tracking, m: dict[str, Any]) -> tuple[Promise, ...]:
@@ -236,12 +236,12 @@ class _InSpace:
         times = np.arange(-OVER, duration + OVER + KNOT, KNOT)
         self.points = self.wanted(times)
         start, _ = crane_state(model, coordinates_at(0.0))
-        found = inverse_kinematics(model, {"tip": self.points}, start)
-        self.reference = JointSpline(model, found.x, times)
+        postures = inverse_kinematics(model, {"tip": self.points}, start)
+        self.reference = JointSpline(model, postures.x, times)
         fine = np.linspace(0.0, duration, 997)
         x = np.array([self.reference.function(t)[0].full().ravel() for t in fine])
         gap = tip_places(self.model, x[:, chosen(model)]) - self.wanted(fine)
-        reached = bool(np.all(found.reached))
+        reached = bool(np.all(postures.reached))
         self.error = float(np.linalg.norm(gap, axis=1).max()) if reached else np.inf
 
     def wanted(self, t: np.ndarray) -> np.ndarray:
@@ -274,7 +274,7 @@ class _InSpace:
 
 
 def _entered(ours: Tracking) -> float:
-    first = ours.found.entered
+    first = ours.robustness.entered
     return float("inf") if first is None else float(ours.run.t[first])
 
 

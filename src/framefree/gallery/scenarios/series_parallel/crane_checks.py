@@ -49,7 +49,7 @@ PUSH = (0.0, -25.0, 0.0, 0.0, 0.0, 0.0)
 
 def published_error(model: Embedded) -> float:
     """Return the largest error against `CHECKS`, each quantity relative to its largest entry."""
-    found = 0.0
+    largest = 0.0
     for q, upper, gravity, push, tip in CHECKS:
         x = np.array(q, float)
         J = model.jacobian(x, "tip")
@@ -62,8 +62,8 @@ def published_error(model: Embedded) -> float:
         )
         for value, expected in pairs:
             gap = np.abs(value - np.array(expected)).max()
-            found = max(found, float(gap / np.abs(expected).max()))
-    return found
+            largest = max(largest, float(gap / np.abs(expected).max()))
+    return largest
 
 
 def formulation_error(plant: Machine, count: int = 20, seed: int = 0) -> float:
@@ -78,11 +78,11 @@ def formulation_error(plant: Machine, count: int = 20, seed: int = 0) -> float:
     x, v = crane_state(plant, q, qd)
     places, joint_force = chosen(plant), np.zeros((count, plant.nv))
     joint_force[:, places] = force
-    given = closed_form(plant).forward(q, qd, force)
+    closed = closed_form(plant).forward(q, qd, force)
     solved = Embedded(plant, independent=COORDINATES, start=x[0]).forward(x, qd, force)
     constrained = equations(plant, "constrained").kernel("forward")(x, v, joint_force)
-    scale = np.abs(given).max(axis=1)
-    gaps = [np.abs(a - given).max(axis=1) for a in (solved, np.asarray(constrained)[:, places])]
+    scale = np.abs(closed).max(axis=1)
+    gaps = [np.abs(a - closed).max(axis=1) for a in (solved, np.asarray(constrained)[:, places])]
     return float((np.array(gaps) / scale).max())
 
 

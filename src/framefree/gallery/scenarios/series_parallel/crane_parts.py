@@ -16,6 +16,7 @@ from framefree.gallery.machines.crane import (
     crane_state,
     elbow,
 )
+from framefree.gallery.shared.figures import positive
 from framefree.look.report import Figure
 from framefree.machine import Machine
 from framefree.motion.embedded import Embedded, body_values
@@ -82,7 +83,7 @@ class Tracking:
 
     run: Run
     law: RobustControl
-    found: Robustness
+    robustness: Robustness
 
     @classmethod
     def of(
@@ -104,12 +105,12 @@ class Tracking:
         """
         places = chosen(plant.machine)
         q, qd = (np.ascontiguousarray(a[:, places]) for a in (run.x, run.v))
-        given = () if parameters is None else (parameters[0],)
+        own = () if parameters is None else (parameters[0],)
         force = np.array(run.u)
         if push is not None:
-            J = np.asarray(plant.kernel("jacobian:tip")(q, *given))
+            J = np.asarray(plant.kernel("jacobian:tip")(q, *own))
             force += np.einsum("nij,ni->nj", J, push)
-        a = plant.forward(q, qd, force, *given)
+        a = plant.forward(q, qd, force, *own)
         of_model = None if parameters is None else parameters[1]
         return cls(run, law, assess(law, run, acceleration=a, parameters=of_model))
 
@@ -134,7 +135,7 @@ class Tracking:
         """Return how far V is off the integral of dV/dt = V_rate + s . d, over its first value."""
         rows = self.run.t < until
         t, V = self.run.t[rows], self.run["V"][rows]
-        rate = (self.run["V_rate"] + np.einsum("ni,ni->n", self.run["s"], self.found.d))[rows]
+        rate = (self.run["V_rate"] + np.einsum("ni,ni->n", self.run["s"], self.robustness.d))[rows]
         change = np.concatenate([[0.0], np.cumsum((rate[1:] + rate[:-1]) / 2 * np.diff(t))])
         return float(np.abs(V - V[0] - change).max() / V[0])
 
@@ -145,13 +146,13 @@ class Tracking:
 
     def bound_figures(self) -> tuple[Figure, ...]:
         """Return the errors beside their bound, and V beside its level."""
-        t, first, bound = self.run.t, self.found.entered, self.found.bound
+        t, first, bound = self.run.t, self.robustness.entered, self.robustness.bound
         sizes: dict[str, np.ndarray] = {}
         if first is not None:
             envelope = np.full_like(self.e, np.nan)
             envelope[first:] = bound.envelope(t[first:], self.e[first], self.law.Lambda)
             for i, name in enumerate(COORDINATES):
-                sizes[f"{name} ({UNITS[name]})"] = _positive(self.e[:, i])
+                sizes[f"{name} ({UNITS[name]})"] = positive(self.e[:, i])
                 sizes[f"bound of {name} *"] = envelope[:, i]
         V = self.run["V"]
         return (
@@ -163,7 +164,7 @@ class Tracking:
             ),
             Figure.over_time(
                 "Lyapunov function", "V (J)", t,
-                {"V": _positive(V), "level that is not left again *": np.full_like(V, bound.V)},
+                {"V": positive(V), "level that is not left again *": np.full_like(V, bound.V)},
                 caption="Once below the dashed level, V stays there.",
                 logarithmic=True,
             ),
@@ -172,10 +173,10 @@ class Tracking:
     def uncertainty_figure(self, title: str = "What the model does not know") -> Figure:
         """Return the uncertainty over kappa."""
         values = {
-            name: self.found.d[:, i] / self.law.kappa[i] for i, name in enumerate(COORDINATES)
+            name: self.robustness.d[:, i] / self.law.kappa[i] for i, name in enumerate(COORDINATES)
         }
         return Figure.over_time(
-            title, "d / kappa", self.found.t, values,
+            title, "d / kappa", self.robustness.t, values,
             caption="Unmodelled force over the force set against it. Within -1 and 1 the errors "
             "stay in the boundary layer.",
         )  # fmt: skip
@@ -189,8 +190,3 @@ def tip_places(equations: Embedded, q: np.ndarray) -> np.ndarray:
 def longer_arm() -> dict[str, float]:
     """Return the numbers of a second link 30 percent longer and heavier."""
     return body_values("arm", arm_moments(LONGER), tip=(LENGTH * LONGER, 0, 0))
-
-
-def _positive(values: np.ndarray) -> np.ndarray:
-    sizes = np.abs(values)
-    return np.where(sizes > 0, sizes, np.nan)

@@ -105,27 +105,29 @@ class CraneReconfigured(Scenario):
 
     def _metrics(self, told: Tracking, untold: Tracking, model: Embedded) -> dict[str, Any]:
         late = self.exchange_time + 0.75 * (self.duration - self.exchange_time)
-        found: dict[str, Any] = {
+        metrics: dict[str, Any] = {
             **told.rmse(),
             **untold.rmse("untold_"),
-            "ultimate_bound": told.found.bound.size,
+            "ultimate_bound": told.robustness.bound.size,
             "steady_error_max": _norm(told, self.exchange_time, self.duration),
             "untold_steady_error_max": _norm(untold, late, self.duration),
-            "untold_ultimate_bound": untold.found.bound.size,
-            "untold_kappa_exceeded": ", ".join(untold.found.exceeded) or "no",
-            "lyapunov_over_level": told.found.V_left,
-            "untold_lyapunov_over_level": untold.found.V_left,
-            "untold_error_over_envelope": untold.found.e_left,
+            "untold_ultimate_bound": untold.robustness.bound.size,
+            "untold_kappa_exceeded": ", ".join(untold.robustness.exceeded) or "no",
+            "lyapunov_over_level": told.robustness.V_left,
+            "untold_lyapunov_over_level": untold.robustness.V_left,
+            "untold_error_over_envelope": untold.robustness.e_left,
             # At the exchange V jumps with Gamma.
             "lyapunov_rate_error": told.balance(self.exchange_time),
-            "uncertainty_over_kappa": float((told.found.dbar / told.law.kappa).max()),
-            "untold_uncertainty_over_kappa": float((untold.found.dbar / untold.law.kappa).max()),
+            "uncertainty_over_kappa": float((told.robustness.dbar / told.law.kappa).max()),
+            "untold_uncertainty_over_kappa": float(
+                (untold.robustness.dbar / untold.law.kappa).max()
+            ),
         }
         for i, name in enumerate(COORDINATES):
             force = "nm" if UNITS[name] == "rad" else "n"
-            found[f"dbar_{name}_{force}"] = float(told.found.dbar[i])
-            found[f"untold_dbar_{name}_{force}"] = float(untold.found.dbar[i])
-        return {**found, "updated_model_error": rebuilt_error(model)}
+            metrics[f"dbar_{name}_{force}"] = float(told.robustness.dbar[i])
+            metrics[f"untold_dbar_{name}_{force}"] = float(untold.robustness.dbar[i])
+        return {**metrics, "updated_model_error": rebuilt_error(model)}
 
     def _promises(self, m: dict[str, Any]) -> tuple[Promise, ...]:
         return (
@@ -187,18 +189,18 @@ def rebuilt_error(model: Embedded, count: int = 20, seed: int = 0) -> float:
     rng = np.random.default_rng(seed)
     q = rng.uniform((-3, -0.5, 0.0), (3, 1.4, 0.2), (count, 3))
     v, force = rng.normal(size=(count, 3)), 1000 * rng.normal(size=(count, 3))
-    found = 0.0
-    for name, given in (
+    largest = 0.0
+    for name, arguments in (
         ("mass", (q,)),
         ("bias", (q, v)),
         ("forward", (q, v, force)),
         ("jacobian:tip", (q,)),
     ):
-        new = np.asarray(model.kernel(name)(*given, values)).reshape(count, -1)
-        expected = np.asarray(fresh.kernel(name)(*given)).reshape(count, -1)
+        new = np.asarray(model.kernel(name)(*arguments, values)).reshape(count, -1)
+        expected = np.asarray(fresh.kernel(name)(*arguments)).reshape(count, -1)
         gap = np.abs(new - expected).max(axis=1) / np.abs(expected).max(axis=1)
-        found = max(found, float(gap.max()))
-    return found
+        largest = max(largest, float(gap.max()))
+    return largest
 
 
 def _norm(tracking: Tracking, start: float, stop: float) -> float:

@@ -52,16 +52,16 @@ class FiveBar(Scenario):
             progress=progress,
         )  # fmt: skip
         qd = np.ascontiguousarray(run.v[:, law.places[1]])
-        found = assess(law, run, acceleration=form.forward(run.x, qd, run.u))
+        robustness = assess(law, run, acceleration=form.forward(run.x, qd, run.u))
         tip = np.asarray(form.kernel("frame_pose:tip")(run.x))[:, [0, 2], 3]
-        metrics = self._metrics(run, found, tip, form)
+        metrics = self._metrics(run, robustness, tip, form)
         circle = np.zeros((101, 3))
         circle[:, [0, 2]] = wanted(np.linspace(0, PERIOD, 101))
         return Outcome(
             runs={"five_bar": run},
             metrics=metrics,
             promises=_promises(metrics),
-            figures=(*_figures(run, found, tip), *share_figures(form, run)),
+            figures=(*_figures(run, robustness, tip), *share_figures(form, run)),
             animations=(Animation("The five-bar", run, trails=("tip",), paths={"circle": circle}),),
         )
 
@@ -69,8 +69,8 @@ class FiveBar(Scenario):
         times = np.arange(-OVER, self.duration + OVER + KNOT, KNOT)
         points = np.zeros((len(times), 3))
         points[:, [0, 2]] = wanted(times)
-        found = inverse_kinematics(model, {"tip": points}, five_bar_at(model, MIDDLE))
-        return JointSpline(model, found.x, times)
+        postures = inverse_kinematics(model, {"tip": points}, five_bar_at(model, MIDDLE))
+        return JointSpline(model, postures.x, times)
 
     def _start(self, form: Embedded) -> np.ndarray:
         """Return a configuration off the circle, loop closed."""
@@ -79,7 +79,7 @@ class FiveBar(Scenario):
         return form.close(x)
 
     def _metrics(
-        self, run: Run, found: Robustness, tip: np.ndarray, form: Embedded
+        self, run: Run, robustness: Robustness, tip: np.ndarray, form: Embedded
     ) -> dict[str, Any]:
         gap = np.linalg.norm(tip - wanted(run.t), axis=1)
         late = run.t >= self.duration / 2
@@ -88,13 +88,13 @@ class FiveBar(Scenario):
         return {
             "rmse_left_rad": rms(e[:, 0]),
             "rmse_right_rad": rms(e[:, 1]),
-            "ultimate_bound": found.bound.size,
+            "ultimate_bound": robustness.bound.size,
             "steady_error_max": float(np.linalg.norm(e[late], axis=1).max()),
             "tip_rmse_m": rms(gap),
             "tip_error_late_max_m": float(gap[late].max()),
-            "uncertainty_over_kappa": float((found.dbar / found.kappa).max()),
-            "lyapunov_over_level": found.V_left,
-            "error_over_envelope": found.e_left,
+            "uncertainty_over_kappa": float((robustness.dbar / robustness.kappa).max()),
+            "lyapunov_over_level": robustness.V_left,
+            "error_over_envelope": robustness.e_left,
             "loop_error_m": float(np.abs(opening).max()),
         }
 
@@ -116,13 +116,13 @@ def _promises(m: dict[str, Any]) -> tuple[Promise, ...]:
     )
 
 
-def _figures(run: Run, found: Robustness, tip: np.ndarray) -> tuple[Figure, ...]:
+def _figures(run: Run, robustness: Robustness, tip: np.ndarray) -> tuple[Figure, ...]:
     t, e = run.t, run["e"]
     circle = wanted(np.linspace(0, PERIOD, 200))
-    names = found.coordinates
-    first = found.entered or 0
+    names = robustness.coordinates
+    first = robustness.entered or 0
     envelope = np.full_like(e, np.nan)
-    envelope[first:] = found.bound.envelope(t[first:], e[first], GAINS["Lambda"] * np.ones(2))
+    envelope[first:] = robustness.bound.envelope(t[first:], e[first], GAINS["Lambda"] * np.ones(2))
     sizes = {}
     for i, name in enumerate(names):
         sizes[name] = np.where(e[:, i] != 0, np.abs(e[:, i]), np.nan)
@@ -141,8 +141,8 @@ def _figures(run: Run, found: Robustness, tip: np.ndarray) -> tuple[Figure, ...]
             caption="Dashed: what the proof allows with the uncertainty that this run met.",
         ),
         Figure.over_time(
-            "What the model does not know", "d / kappa", found.t,
-            {name: found.d[:, i] / found.kappa[i] for i, name in enumerate(names)},
+            "What the model does not know", "d / kappa", robustness.t,
+            {name: robustness.d[:, i] / robustness.kappa[i] for i, name in enumerate(names)},
             caption="The weight and inertia of the load over the force set against them.",
         ),
         Figure.over_time(

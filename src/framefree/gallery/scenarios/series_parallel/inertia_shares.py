@@ -25,19 +25,19 @@ def share_figures(equations: Embedded, run: Run, parameters: Any = None) -> tupl
         Values of tunable numbers: a mapping, a vector, or one vector a row of the run.
     """
     rows = slice(None, None, max(len(run.t) // ROWS, 1))
-    given = parameters[rows] if np.ndim(parameters) == 2 else parameters
+    values = parameters[rows] if np.ndim(parameters) == 2 else parameters
     x, v = equations.reduce(run.x[rows], run.v[rows])
-    found = shares(equations, x, v, given)
-    moving = [k for k in range(len(found.bodies)) if found.Gamma[:, k].any()]
+    share = shares(equations, x, v, values)
+    moving = [k for k in range(len(share.bodies)) if share.Gamma[:, k].any()]
     inertia = tuple(
         Figure.over_time(
             f"Shares of the bodies in the inertia of {name}", "share of the entry of Gamma",
-            run.t[rows], {found.bodies[k]: found.inertia[:, k, i, i] for k in moving},
+            run.t[rows], {share.bodies[k]: share.inertia[:, k, i, i] for k in moving},
             caption="Gamma is a sum over the bodies; when one is exchanged only its own term "
             "changes.",
         )
-        for i, name in enumerate(found.coordinates)
+        for i, name in enumerate(share.coordinates)
     )  # fmt: skip
-    kinetic = {found.bodies[k]: found.kinetic[:, k] for k in moving}
+    kinetic = {share.bodies[k]: share.kinetic[:, k] for k in moving}
     energy = Figure.over_time("Shares in the kinetic energy", "share", run.t[rows], kinetic)
     return (*inertia, energy)

@@ -10,7 +10,7 @@ from framefree.certify.forms import eigenvalues_through_pitch_90
 from framefree.control.passive import EndEffectorPassivity, EulerPassivity, PassivityControl
 from framefree.control.references import Shifted
 from framefree.gallery.machines.auv import THRUST, auv
-from framefree.gallery.scenarios.vehicles.auv_arm_parts import Loop, pitch
+from framefree.gallery.scenarios.vehicles.auv_arm_parts import DiveLoop, pitch
 from framefree.gallery.scenarios.vehicles.vehicle_checks import (
     frame_distance,
     largest_jump,
@@ -74,7 +74,7 @@ class AuvArm(Scenario):
     def run(self, progress: bool | None = None) -> Outcome:
         """Follow the path; then compare three versions of the law."""
         machine = auv()
-        loop, gripper = Loop(machine, self.period), _Gripper(machine)
+        loop, gripper = DiveLoop(machine, self.period), _Gripper(machine)
         main = self._follow(loop, progress)
         error = gripper.error(main, loop, 0.0)
         tried = self._tried(loop, gripper, progress)
@@ -97,7 +97,7 @@ class AuvArm(Scenario):
 
     # ------------------------------------------------------------------ the runs
 
-    def _follow(self, loop: Loop, progress: bool | None) -> Run:
+    def _follow(self, loop: DiveLoop, progress: bool | None) -> Run:
         machine, size = loop.machine, _sizes(loop)
         law = EndEffectorPassivity(
             machine, K=6 * size, frame="gripper", stiffness=(30.0, 0.3), rates=(2.0, 2.0),
@@ -111,7 +111,9 @@ class AuvArm(Scenario):
             progress=progress,
         )  # fmt: skip
 
-    def _tried(self, loop: Loop, gripper: "_Gripper", progress: bool | None) -> dict[str, Tried]:
+    def _tried(
+        self, loop: DiveLoop, gripper: "_Gripper", progress: bool | None
+    ) -> dict[str, Tried]:
         machine, size, begin = loop.machine, _sizes(loop), 0.27 * self.period
         gains: dict[str, Any] = {"K": 6 * size, "stiffness": 9 * size, "Lambda": 1.5 / (9 * size)}
         laws = {
@@ -121,7 +123,7 @@ class AuvArm(Scenario):
         }
         path = Shifted(loop.joints(), -begin)
         x = np.array(ca.DM(path.at(0.0)["x"])).ravel()
-        found = {}
+        tried = {}
         for name, law in laws.items():
             trouble = ""
             try:
@@ -135,8 +137,8 @@ class AuvArm(Scenario):
                 if error.run is None:
                     raise
                 run, trouble = error.run, str(error)
-            found[name] = Tried(run, gripper.error(run, loop, begin), trouble)
-        return found
+            tried[name] = Tried(run, gripper.error(run, loop, begin), trouble)
+        return tried
 
     # ------------------------------------------------------------------ what came of it
 
@@ -171,12 +173,12 @@ class _Gripper:
     def __init__(self, machine: Machine) -> None:
         self.pose = Tree(machine).kernel("frame_pose:gripper")
 
-    def error(self, run: Run, loop: Loop, begin: float) -> np.ndarray:
+    def error(self, run: Run, loop: DiveLoop, begin: float) -> np.ndarray:
         """Return how far (n,) the gripper is off its path, m."""
         return frame_distance(np.asarray(self.pose(run.x)), loop.wanted(run.t + begin))
 
 
-def _sizes(loop: Loop) -> np.ndarray:
+def _sizes(loop: DiveLoop) -> np.ndarray:
     """Return the inertia (nv,) each velocity has at rest; one for all directions of the hull."""
     size = np.diag(Tree(loop.machine).functions["mass"](loop.rest).full()).copy()
     size[:3], size[3:6] = size[:3].mean(), size[3:6].mean()
@@ -261,7 +263,7 @@ def _shown(y: np.ndarray, most: float) -> np.ndarray:
     return np.where(np.isfinite(y) & (y < most), y, np.nan)
 
 
-def _eigenvalues(loop: Loop) -> Figure:
+def _eigenvalues(loop: DiveLoop) -> Figure:
     angle, on_group, in_angles = eigenvalues_through_pitch_90(loop.machine, loop.rest)
     lines = (
         Line("least, on the group", angle, on_group[:, 0]),

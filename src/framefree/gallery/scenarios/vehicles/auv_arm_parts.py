@@ -21,7 +21,7 @@ KNOT = 0.25
 
 
 @dataclass(frozen=True, eq=False)
-class Loop:
+class DiveLoop:
     """A dive loop of the vehicle through all pitch angles, and a path of the gripper.
 
     The hull turns about its y axis by an angle that rises from 0 to 360 degrees, its middle on a
@@ -80,8 +80,8 @@ class Loop:
         hull, poses = self._sampled(times)
         start = np.tile(self.rest, (len(times), 1))
         start[:, :7] = hull
-        found = inverse_kinematics(self.machine, {"gripper": poses}, start, hold=("base",))
-        return JointSpline(self.machine, found.x, times)
+        postures = inverse_kinematics(self.machine, {"gripper": poses}, start, hold=("base",))
+        return JointSpline(self.machine, postures.x, times)
 
     def wanted(self, t: np.ndarray) -> np.ndarray:
         """Return poses (n, 4, 4) of the gripper at times (n,)."""

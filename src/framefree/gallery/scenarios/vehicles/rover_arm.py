@@ -114,26 +114,26 @@ def _law(machine: Machine, rows: Any, rest: np.ndarray) -> EndEffectorPassivity:
 
 
 def _poses(at_rest: np.ndarray) -> list[np.ndarray]:
-    found = [at_rest]
+    poses = [at_rest]
     for *shift, yaw, roll in GOALS:
         G = at_rest.copy()
         G[:3, :3] = about("z", yaw) @ about("x", roll) @ at_rest[:3, :3]
         G[:3, 3] += shift
-        found.append(G)
-    return found
+        poses.append(G)
+    return poses
 
 
 def _slip(machine: Machine, run: Run) -> np.ndarray:
     """Return the speed (n,) of the points of the wheels that touch the ground, m/s."""
-    tree, found = Tree(machine), []
+    tree, slips = Tree(machine), []
     pose = np.asarray(tree.kernel("body_pose")(run.x))
     twist = np.asarray(tree.kernel("body_velocity")(run.x, run.v))
     for side in SIDES:
         b = machine.body_index[f"wheel_{side}"]
         R, xi = pose[:, b, :3, :3], twist[:, b]
         contact = np.einsum("nji,j->ni", R, [0.0, 0.0, -WHEEL])
-        found.append(np.linalg.norm(xi[:, :3] + np.cross(xi[:, 3:], contact), axis=1))
-    return np.max(found, axis=0)
+        slips.append(np.linalg.norm(xi[:, :3] + np.cross(xi[:, 3:], contact), axis=1))
+    return np.max(slips, axis=0)
 
 
 def _constraint_power(equations: Constrained, run: Run) -> np.ndarray:

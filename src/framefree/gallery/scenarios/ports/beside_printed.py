@@ -1,0 +1,113 @@
+"""A law of the port beside the same law as printed: two runs, and what is compared in them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from framefree.control.law import Law
+from framefree.control.references import Reference
+from framefree.gallery.scenarios.ports.chain_measures import violations_of_s
+from framefree.gallery.shared.figures import positive
+from framefree.gallery.shared.scenario import Promise
+from framefree.look.report import Figure
+from framefree.machine import Machine
+from framefree.simulate import Pulse, Run, simulate
+from framefree.simulate.measures import rate_error
+
+NAMES = {"follows": "this law", "printed": "as printed"}
+"""Names of the two runs, and what figures call them."""
+
+
+@dataclass(frozen=True)
+class BesidePrinted:
+    """Two runs of a law, each with the same push: as it should be, and as printed.
+
+    Attributes
+    ----------
+    runs : dict of str to Run
+        By the names of `NAMES`.
+    pulse : Pulse
+    """
+
+    runs: dict[str, Run]
+    pulse: Pulse
+
+    @classmethod
+    def of(
+        cls,
+        machine: Machine,
+        law: Callable[[bool], Law],
+        reference: Reference,
+        start: tuple[Any, ...],
+        pulse: Pulse,
+        **options: Any,
+    ) -> "BesidePrinted":
+        """Simulate both.
+
+        Parameters
+        ----------
+        law : function
+            From whether the law is the printed one to the law.
+        start : tuple
+            First configuration and, optionally, velocity.
+        **options
+            Of `simulate`.
+        """
+        options |= {"disturbances": [pulse], "record": ("energy", "joint_wrench")}
+        runs = {
+            name: simulate(machine, law(printed), reference, *start, **options)
+            for name, printed in (("follows", False), ("printed", True))
+        }
+        return cls(runs, pulse)
+
+    @property
+    def t(self) -> np.ndarray:
+        """Times of the rows, s."""
+        return self.runs["follows"].t
+
+    @property
+    def before(self) -> np.ndarray:
+        """Whether a row lies before the push."""
+        return self.t < self.pulse.start - 1e-9
+
+    @cached_property
+    def metrics(self) -> dict[str, float]:
+        """Errors of the stated rate of V before the push, and largest J s, of both."""
+        rows, metrics = self.before, {}
+        for prefix, run in (("", self.runs["follows"]), ("literal_", self.runs["printed"])):
+            error = rate_error(self.t[rows], run["V"][rows], run["V_rate"][rows])
+            metrics[f"{prefix}lyapunov_rate_error"] = error
+            metrics[f"{prefix}js_max"] = float(violations_of_s(run).max())
+        return metrics
+
+    def promises(self, plant: str) -> tuple[Promise, ...]:
+        """Return what tells the law from the printed one; rates of V on a native plant only."""
+        m = self.metrics
+        joints = (
+            Promise("J s at most 1e-10", m["js_max"], 1e-10),
+            Promise("as printed, s violates the joints", 1e-3, m["literal_js_max"]),
+        )
+        if plant != "native":
+            return joints
+        return (
+            *joints,
+            Promise("V falls as stated, to 1e-6", m["lyapunov_rate_error"], 1e-6),
+            Promise("as printed it does not", 1e-3, m["literal_lyapunov_rate_error"]),
+        )
+
+    def figure(
+        self, title: str, axis: str, quantity: Callable[[Run], np.ndarray], **options: Any
+    ) -> Figure:
+        """Return a quantity of both runs over time."""
+        values = {word: quantity(self.runs[key]) for key, word in NAMES.items()}
+        return Figure.over_time(title, axis, self.t, values, **options)
+
+    def violation_figure(self) -> Figure:
+        """Return how far the velocity errors s violate the joints."""
+        return self.figure(
+            "Velocity errors against the joints", "|J s| (m/s)",
+            lambda run: positive(violations_of_s(run)), logarithmic=True,
+        )  # fmt: skip
