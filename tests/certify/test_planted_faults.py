@@ -17,8 +17,9 @@ from framefree.certify.lint import idle_joints, lint
 from framefree.certify.subject import Subject, evaluate, relative
 from framefree.geometry import Moments, se3
 from framefree.machine import Body, Custom, Joint, Machine, Revolute, Spring
-from framefree.motion.equations import EquationsError, Output
-from framefree.motion.tree import Tree
+from framefree.motion.equations import EquationsError
+from framefree.motion.tree import Tree, coriolis as matrices
+from framefree.motion.tree.state import TreeState
 
 
 def verdicts(machine):
@@ -143,21 +144,37 @@ def test_a_joint_whose_frames_contradict_each_other_is_caught():
 # ------------------------------------------------------------------ the equations
 
 
-class SkewButWrong(Tree):
+def planted(state, name="tree"):
+    """The tree formulation with states that are wrong in one thing."""
+
+    class Planted(Tree):
+        def at(self, x, v=None, t=0):
+            return state(self, x, ca.SX(self.machine.nv, 1) if v is None else v, t)
+
+    Planted.name = name
+    return Planted
+
+
+class SkewButWrongState(TreeState):
     """C plus a skew-symmetric matrix: M_dot - 2C is skew all the same."""
 
-    def _coriolis(self, x, v):
-        right = super()._coriolis(x, v)["coriolis"]
-        n = v.shape[0]
-        extra = 1e-6 * v[0] * ca.DM(np.triu(np.ones((n, n)), 1) - np.tril(np.ones((n, n)), -1))
-        return {"coriolis": Output(right.value + extra, right.shape)}
+    @property
+    def coriolis(self):
+        n = self.v.shape[0]
+        extra = ca.DM(np.triu(np.ones((n, n)), 1) - np.tril(np.ones((n, n)), -1))
+        return super().coriolis + 1e-6 * self.v[0] * extra
 
 
-class RightButNotSkew(Tree):
+class RightButNotSkewState(TreeState):
     """The plain adjoint form: its C v is right."""
 
-    def _coriolis(self, x, v):
-        return self._named_coriolis("adjoint", x, v)
+    @property
+    def coriolis(self):
+        inertias = self.equations.inertias
+        return matrices.by_bodies("adjoint", inertias, self.motion, self.link_jacobians)
+
+
+SkewButWrong, RightButNotSkew = planted(SkewButWrongState), planted(RightButNotSkewState)
 
 
 @pytest.mark.parametrize(
@@ -173,12 +190,14 @@ def test_each_kind_of_wrong_coriolis_matrix_is_caught(formulation, skew, bias):
     assert [finding.verdict for finding in findings] == [skew, bias]
 
 
-class FrameDependent(Tree):
+class FrameDependentState(TreeState):
     """Its acceleration changes with where the world's axes point."""
 
-    def _forward(self, x, v, force):
-        a = super()._forward(x, v, force)["a"]
-        return {"a": Output(a.value + 1e-6 * self.model.at(x, v).poses[-1][0, 0], a.shape)}
+    def forward(self, load):
+        return super().forward(load) + 1e-6 * self.poses[-1][0, 0]
+
+
+FrameDependent = planted(FrameDependentState)
 
 
 def test_dependence_on_the_frame_is_caught():
@@ -187,14 +206,14 @@ def test_dependence_on_the_frame_is_caught():
     assert finding.verdict is Verdict.FAIL
 
 
-class Leaking(Tree):
+class LeakingState(TreeState):
     """Its accelerations lose a little energy."""
 
-    name = "leaking"
+    def forward(self, load):
+        return super().forward(load) - 1e-4 * self.v
 
-    def _forward(self, x, v, force):
-        a = super()._forward(x, v, force)["a"]
-        return {"a": Output(a.value - 1e-4 * v, a.shape)}
+
+Leaking = planted(LeakingState, "leaking")
 
 
 def test_lost_energy_is_caught_by_motion_round_trip_and_agreement():
@@ -211,13 +230,15 @@ def test_lost_energy_is_caught_by_motion_round_trip_and_agreement():
     assert finding.verdict is Verdict.FAIL
 
 
-class WrongPotential(Tree):
+class WrongPotentialState(TreeState):
     """Its potential energy is not that of its forces."""
 
-    def _energy(self, x, v):
-        outputs = super()._energy(x, v)
-        potential = outputs["potential"]
-        return {**outputs, "potential": Output(potential.value * (1 + 1e-6), ())}
+    @property
+    def potential(self):
+        return super().potential * (1 + 1e-6)
+
+
+WrongPotential = planted(WrongPotentialState)
 
 
 def test_a_potential_that_contradicts_its_force_is_caught():
@@ -233,11 +254,15 @@ def test_a_machine_that_cannot_be_closed_is_skipped_with_the_reason():
     assert report["energy_drift"].verdict is Verdict.SKIPPED
 
 
-class Broken(Tree):
+class BrokenState(TreeState):
     """Equations that cannot be derived."""
 
-    def _coriolis(self, x, v):
+    @property
+    def coriolis(self):
         raise EquationsError("no such matrix for `j1`")
+
+
+Broken = planted(BrokenState)
 
 
 def test_what_cannot_be_measured_is_a_failure_with_its_reason():

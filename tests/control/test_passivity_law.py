@@ -36,8 +36,8 @@ from framefree.motion.constrained import Constrained
 from framefree.motion.constrained.rows import Nonholonomic
 from framefree.motion.tree import Tree
 from framefree.motion.tree.euler import from_angles
-from framefree.motion.tree.inputs import input_bias, input_matrix
-from framefree.motion.tree.state import TreeModel
+from framefree.motion.actuation import input_bias, input_matrix
+from framefree.motion.tree import Tree
 
 
 def inertia(rng):
@@ -94,7 +94,7 @@ def rate_gap(law, machine, given=None, equations=None):
         )
     )
     u = law.function[0](x, v, *(s for s, _ in symbols.values()))[0]
-    state = TreeModel(machine).at(x, v)
+    state = Tree(machine).at(x, v)
     force = input_matrix(state) @ u + input_bias(state)
     a = (equations or Tree(machine)).functions["forward"](x, v, force)
     V = signals["V"]
@@ -162,7 +162,7 @@ def test_coriolis_and_drag_terms_are_those_of_the_equations(form):
     x, v, y = (ca.SX.sym(n, k) for n, k in (("x", still.nx), ("v", still.nv), ("y", still.nv)))
 
     def terms(machine):
-        state = TreeModel(machine).at(x, v)
+        state = Tree(machine).at(x, v)
         parts = [coriolis_times(state, form, y), drag_times(state, y)]
         return ca.Function("terms", [x, v, y], parts)
 

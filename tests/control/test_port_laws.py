@@ -24,8 +24,8 @@ from framefree.gallery.machines.arms import iiwa
 from framefree.gallery.machines.chains import chain
 from framefree.geometry import se3
 from framefree.machine import Wrench, motors
-from framefree.motion.tree.inputs import input_bias, input_matrix
-from framefree.motion.tree.state import TreeModel
+from framefree.motion.actuation import input_bias, input_matrix
+from framefree.motion.tree import Tree
 
 LAWS = ("velocity", "pose", "end")
 
@@ -88,7 +88,7 @@ class Closed:
             for name, value in given.items()
         }
         found = law.control(ca.SX(0), x, v, told, ca.SX(0, 1))
-        state = TreeModel(machine).at(x, v)
+        state = Tree(machine).at(x, v)
         force = input_matrix(state) @ found.u + input_bias(state)
         speed.append(state.forward(force))
         for name in law.needs:
@@ -146,7 +146,7 @@ def dense(law, closed):
     eom = ff.equations(machine, "maximal")
     x, nu = eom.functions["from_joints"](closed.x, closed.v)
     P, Phi = (evaluate(eom.functions[name], x) for name in ("projector", "mobility"))
-    J = evaluate(eom.functions["constraints"], x)
+    J = evaluate(eom.functions["constraint"], x, nu)[0]
     poses = evaluate(eom.functions["body_pose"], x).reshape(-1, 4, 4)
     given, nu_d, gradient = closed.given, [], []
     for body, G in zip(machine.bodies, poses, strict=True):
@@ -352,7 +352,7 @@ def test_the_command_is_that_of_the_document(kind):
     law = law_of(kind, machine)
     closed = Closed(law)
     closed(np.random.default_rng(8))
-    state = TreeModel(machine).at(*closed.symbols[:2])
+    state = Tree(machine).at(*closed.symbols[:2])
     s, tau = closed.function(*closed.symbols)[3:5]
     nu_r = ca.vertcat(*state.twists) - ca.vec(s.T)
     rate = ca.Function("rate", closed.symbols, [nu_r, ca.jtimes(nu_r, closed.moving, closed.speed)])

@@ -36,7 +36,7 @@ from framefree.machine import Body, Free, Joint, Machine
 from framefree.machine.actuators import Wrench, motors
 from framefree.machine.read import read
 from framefree.motion import equations
-from framefree.motion.tree.state import TreeModel
+from framefree.motion.tree import Tree
 from framefree.simulate import simulate
 from framefree.solve import assemble
 
@@ -423,7 +423,7 @@ def test_floating_robot_with_an_object():
     assert np.abs(found["undelivered"]).max() < 1e-6
     wrench, eom = found["grasp.wrench"], equations(machine, "tree")
     # The hand's wrench moves the object, and its reaction acts on the hand, at the grasp.
-    frames = Frames(TreeModel(machine).at(ca.SX(x), ca.SX(v)))
+    frames = Frames(Tree(machine).at(ca.SX(x), ca.SX(v)))
     hand, held = frames.at("link_7_l"), frames.at("object")
     J = [np.array(ca.DM(ca.vertcat(m.Jv, m.Jw))) for m in (hand, held)]
     force = np.zeros(machine.nv)

@@ -17,7 +17,7 @@ from framefree.control.tasks.frames import Frames
 from framefree.gallery.machines.dual_arm import dual_arm, seven_joint_arm
 from framefree.geometry import se3, so3
 from framefree.machine import Body, Frame, Free, Joint, Machine, MachineError
-from framefree.motion.tree.state import TreeModel
+from framefree.motion.tree import Tree
 
 STENCIL = ((-2, 1 / 12), (-1, -8 / 12), (1, 8 / 12), (2, -1 / 12))
 
@@ -69,7 +69,7 @@ def tasks(name, rng):
 
 def rows_function(machine, task, reference):
     t, x, v = ca.SX.sym("t"), ca.SX.sym("x", machine.nx), ca.SX.sym("v", machine.nv)
-    rows = task.rows(Frames(TreeModel(machine).at(x, v)), reference.at(t))
+    rows = task.rows(Frames(Tree(machine).at(x, v)), reference.at(t))
     outputs = [ca.densify(ca.SX(part)) for part in (*rows, task.b(rows))]
     return ca.Function("rows", [t, x, v], outputs)
 
@@ -117,7 +117,7 @@ def test_errors_vanish_where_the_pose_is_right():
     """The pose error is zero exactly at the wanted pose, and the right turn away from it."""
     rng, machine = np.random.default_rng(5), MACHINES["dual arm"]
     x, v = machine.random(rng), np.zeros(14)
-    frames = Frames(TreeModel(machine).at(ca.SX(x), ca.SX(v)))
+    frames = Frames(Tree(machine).at(ca.SX(x), ca.SX(v)))
     poses = []
     for hand in HANDS["dual arm"]:
         motion = frames.at(hand)

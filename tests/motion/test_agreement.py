@@ -38,11 +38,11 @@ def joint_answers(eom, x, v, force):
 
 def maximal_answers(eom, x, v, force):
     pose, twist = (a.ravel() for a in evaluate(eom.functions["from_joints"], x, v))
-    given = (pose, twist, 0 * twist, force)
+    inputs = (pose, twist, force)
     return (
-        evaluate(eom.functions["forward"], *given).reshape(-1, 6),
-        evaluate(eom.functions["joint_wrench"], *given),
-        evaluate(eom.functions["power"], *given),
+        evaluate(eom.functions["forward:joint_force"], *inputs).reshape(-1, 6),
+        evaluate(eom.functions["joint_wrench:joint_force"], *inputs),
+        evaluate(eom.functions["power:joint_force"], *inputs),
     )
 
 

@@ -33,7 +33,7 @@ def errors(eom, x, v, t):
 
 def check_rates(eom, x, v, rng, tolerance=1e-6):
     """d(eta)/dt = A a - b, and d(phi)/dt = gradient v where the constraint is holonomic."""
-    a, t, h = rng.normal(size=eom.carrier.nv), 0.3, 1e-5
+    a, t, h = rng.normal(size=eom.sizes["v"]), 0.3, 1e-5
     A, b, _, _, gradient = errors(eom, x, v, t)
     _, _, before, eta_before, _ = errors(eom, *moved(eom.machine, x, v, a, t, -h))
     _, _, after, eta_after, _ = errors(eom, *moved(eom.machine, x, v, a, t, h))

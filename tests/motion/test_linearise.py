@@ -8,26 +8,12 @@ import pytest
 from random_machines import evaluate, random_machine, random_moments, random_state, relative_error
 
 from framefree.machine import Body, Custom, Free, Joint, Machine
-from framefree.motion.equations import Equations
-from framefree.motion.linearise.linearise import TreeSlopes, quantities
+from framefree.motion.tree.derivatives import TreeSlopes
 from framefree.motion.redundant import Redundant
 from framefree.motion.tree import Tree
 
 # Weights of central differences of eighth order.
 WEIGHTS = (4 / 5, -1 / 5, 4 / 105, -1 / 280)
-
-
-class Derivatives(Equations):
-    """The quantities under test, on their own."""
-
-    name = "derivatives"
-
-    def __init__(self, machine):
-        super().__init__(machine)
-        tree = Tree(machine)
-        nv = machine.nv
-        self.sizes = {"x": machine.nx, "v": nv, "a": nv, "force": nv}
-        self.quantities = quantities(tree.model)
 
 
 def pose_of_bent_rail(x):
@@ -67,7 +53,7 @@ def machine_of(seed):
 @pytest.fixture(scope="module", params=range(10), ids=lambda seed: f"seed{seed}")
 def case(request):
     rng, machine = machine_of(request.param)
-    return rng, machine, Derivatives(machine), Redundant(machine), Tree(machine)
+    return rng, machine, Tree(machine), Redundant(machine), Tree(machine)
 
 
 def difference(function, h):
@@ -122,7 +108,7 @@ def test_force_and_acceleration_are_those_of_the_recursions(case):
     x, v, u = (
         ca.SX.sym(n, k) for n, k in (("x", machine.nx), ("v", machine.nv), ("u", machine.nv))
     )
-    slopes = TreeSlopes(tree.model.at(x, v))
+    slopes = TreeSlopes(tree.at(x, v))
     outputs = [slopes.force(u), slopes.acceleration(u)]
     function = ca.Function("slopes", [x, v, u], outputs)
     x, v, u = random_state(rng, machine)
@@ -136,7 +122,7 @@ def test_state_matrices_predict_a_neighbouring_motion(seed):
     """Two motions, one beside the other: their difference grows as A and B say."""
     rng = np.random.default_rng(600 + seed)
     machine = random_machine(rng, bodies=3)
-    derivatives, tree = Derivatives(machine), Tree(machine)
+    derivatives, tree = Tree(machine), Tree(machine)
     x, v, force = random_state(rng, machine)
     eps, dv, df = rng.normal(size=(3, machine.nv))
     A, B = evaluate(derivatives.functions["state_matrices"], x, v, force)
@@ -166,7 +152,7 @@ def test_a_free_base_feels_only_gravity_turn():
     joints = [Joint("free", Free(), "world", "base"), Joint("arm", Free(), "base", "tip")]
     machine = Machine(bodies, joints, gravity=(1.0, -2.0, -9.0))
     x, v, force = random_state(rng, machine)
-    by_x, _, _ = evaluate(Derivatives(machine).functions["forward_derivatives"], x, v, force)
+    by_x, _, _ = evaluate(Tree(machine).functions["forward_derivatives"], x, v, force)
     assert not by_x[:, :3].any()
     assert not by_x[3:6, 3:6].any()
     w, p, q, r = x[3:7]

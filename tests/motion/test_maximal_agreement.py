@@ -28,6 +28,7 @@ from framefree.machine import (
     Universal,
 )
 from framefree.motion.maximal import Maximal
+from framefree.motion.quantities import UNDER_LOAD
 from framefree.motion.tree import Tree
 
 BOTH = (
@@ -41,7 +42,8 @@ def traced_together(eom, names):
     symbols = {key: ca.SX.sym(key, size) for key, size in eom.sizes.items()}
     outputs = {}
     for name in names:
-        quantity = eom.quantity(name)
+        both = eom.name == "maximal" and name in UNDER_LOAD
+        quantity = eom.quantity(f"{name}:both" if both else name)
         traced = quantity.trace(**{key: symbols[key] for key in quantity.inputs})
         outputs[name] = list(traced.values())
     flat = [ca.densify(ca.SX(output.value)) for values in outputs.values() for output in values]

@@ -104,20 +104,20 @@ def compare(machine, x, rng):
     tree, A, a, mu = reference(machine, x, v, force)
     eom = Maximal(machine)
     pose, twist = (one.ravel() for one in evaluate(eom.functions["from_joints"], x, v))
-    names = ["forward", "joint_wrench", "loop_wrench", "multipliers", "constraints"]
-    found = traced_together(eom, [*names, "constraint_bias", "power"])(
+    names = ["forward", "joint_wrench", "loop_wrench", "kkt_multipliers", "constraint"]
+    found = traced_together(eom, [*names, "power"])(
         x=pose, v=twist, joint_force=force
     )
     expected = evaluate(tree.functions["body_acceleration"], x, v, a)
     assert relative_error(found["forward"].reshape(-1, 6), expected) < 1e-9
-    J, gamma = found["constraints"], found["constraint_bias"]
+    J, gamma = found["constraint"][:2]
     assert np.abs(J @ twist).max() < 1e-11
     assert np.abs(J @ found["forward"] - gamma).max() < 1e-9 * (1 + np.abs(expected).max())
     rank = eom.redundancy(pose).rank
     assert rank == len(eom.rows) - A.shape[0] + np.linalg.matrix_rank(A, tol=1e-9)
     # The loops' forces pull on the tree as further joint forces: A^T mu, taken off.
     rows = sum(loop.size for loop in machine.loops) + len(machine.couplings)
-    assert relative_error(A.T @ found["multipliers"][-rows:], A.T @ mu) < 1e-8
+    assert relative_error(A.T @ found["kkt_multipliers"][-rows:], A.T @ mu) < 1e-8
     energy = rate_along(
         eom, lambda x, v: outputs(eom, "energy", x=x, v=v), pose, twist, found["forward"]
     )
@@ -130,14 +130,14 @@ def test_loops_agree_with_the_kkt_system_of_the_open_tree(kind):
     rng = np.random.default_rng(KINDS.index(kind))
     machine, x = looped_machine(rng, kind)
     eom, state, found, mu = compare(machine, x, rng)
-    assert relative_error(found["multipliers"][-len(mu) :], mu) < 1e-8
+    assert relative_error(found["kkt_multipliers"][-len(mu) :], mu) < 1e-8
     # The loop's wrench is that of `a` on `b`: taking it as a port, the open tree moves alike.
     opened = Maximal(replace(machine, loops=()))
     pose, twist, _, force = state
     port = port_of_loops(machine, eom, pose, found["loop_wrench"])
-    again = evaluate(opened.functions["forward"], pose, twist, port, force).ravel()
+    again = evaluate(opened.functions["forward:both"], pose, twist, port, force).ravel()
     assert relative_error(again, found["forward"]) < 1e-8
-    wrench = evaluate(opened.functions["joint_wrench"], pose, twist, port, force)
+    wrench = evaluate(opened.functions["joint_wrench:both"], pose, twist, port, force)
     assert relative_error(found["joint_wrench"], wrench) < 1e-8
 
 
@@ -222,7 +222,7 @@ def test_redundant_four_bar_reports_what_is_not_unique(kind, rank):
     assert report.joints == ("j0", "j1", "j2")
     assert report.loops == ("close",)
     # Least norm among all multipliers that give this motion.
-    assert relative_error(found["multipliers"][-loop_rows:], mu) < 1e-9
+    assert relative_error(found["kkt_multipliers"][-loop_rows:], mu) < 1e-9
     # In the plane the forces are unique: those of the same linkage closed by two rows are equal.
     wrench = found["joint_wrench"]
     assert np.abs(wrench[:, [0, 2, 4]]).max() > 1
@@ -236,7 +236,7 @@ def test_linkage_through_a_dead_point_stays_finite():
     eom = Maximal(machine)
     zero = np.zeros(3)
     pose, twist = (one.ravel() for one in evaluate(eom.functions["from_joints"], x, zero))
-    a = evaluate(eom.functions["forward"], pose, twist, 0 * twist, zero)
+    a = evaluate(eom.functions["forward:both"], pose, twist, 0 * twist, zero)
     assert np.isfinite(a).all()
     assert eom.redundancy(pose).rank == 15 + 1
     _, _, expected, _ = reference(machine, x, zero, zero)
@@ -287,7 +287,7 @@ def test_loops_between_bodies_that_are_fixed_together_change_nothing(kind):
     G = relative_pose(Tree(tree), x, "fa", "fb")
     eom = Maximal(replace(tree, loops=[closed_by(kind, "loop", "fa", "fb", G)]))
     pose, twist = (part.ravel() for part in evaluate(eom.functions["from_joints"], x, v))
-    a = evaluate(eom.functions["forward"], pose, twist, 0 * twist, force).reshape(-1, 6)
+    a = evaluate(eom.functions["forward:both"], pose, twist, 0 * twist, force).reshape(-1, 6)
     free = evaluate(Tree(tree).functions["forward"], x, v, force).ravel()
     expected = evaluate(Tree(tree).functions["body_acceleration"], x, v, free)
     assert relative_error(a, expected) < 1e-10

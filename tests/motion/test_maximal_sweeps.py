@@ -26,6 +26,7 @@ from framefree.machine import (
     Spring,
 )
 from framefree.motion.maximal.maximal import LOOPED, Maximal
+from framefree.motion.quantities import LOADS
 from framefree.motion.maximal.sweeps import LoopedMaximal
 
 MACHINES = [(random_machine, seed) for seed in (5, 7, 15)] + [(geared_machine, 3)]
@@ -92,7 +93,7 @@ def test_loops_over_bodies_agree_with_straight_line_code(make, seed):
     found = traced_together(eom, names)(x=pose, v=twist, force=port, joint_force=motors)
     programs = {name: make_it() for name, make_it in eom.looped.programs.items()}
     for name in names:
-        value = evaluate(programs[name].function(), pose, twist, port, motors)
+        value = evaluate(programs[f"{name}:both"].function(), pose, twist, port, motors)
         assert relative_error(value.ravel(), found[name].ravel()) < 1e-12
     any_twist = rng.normal(size=twist.size)
     whole = traced_together(eom, ["project", "respond"])(x=pose, v=any_twist, force=port)
@@ -116,7 +117,7 @@ def test_native_loops_of_a_flexible_chain(different):
     names = ["forward", "joint_wrench"]
     found = traced_together(eom, names)(x=pose, v=twist, force=port, joint_force=motors)
     for name in names:
-        kernel = eom.looped.programs[name]().compile()
+        kernel = eom.looped.programs[f"{name}:both"]().compile()
         value = kernel(pose, twist, port, motors)
         assert value.shape == found[name].shape
         assert relative_error(value, found[name]) < 1e-12
@@ -125,10 +126,10 @@ def test_native_loops_of_a_flexible_chain(different):
 
 
 def test_alike_bodies_share_their_code():
-    few, many = (LoopedMaximal(Maximal(flexible_chain(n)).model).forward() for n in (4, 40))
+    few, many = (LoopedMaximal(Maximal(flexible_chain(n)).model).forward(LOADS["both"]) for n in (4, 40))
     assert len(few._kinds) == len(many._kinds)
     rng = np.random.default_rng(0)
-    different = LoopedMaximal(Maximal(flexible_chain(40, rng)).model).forward()
+    different = LoopedMaximal(Maximal(flexible_chain(40, rng)).model).forward(LOADS["both"])
     bodies = [kind for kind in different._kinds if kind.function.name() == "factor"]
     assert len(bodies) == 2  # the first body, on the world, and all others
 
@@ -151,7 +152,7 @@ def test_long_chains_of_ball_joints_keep_their_digits(n):
     ]
     machine = Machine(bodies, joints)
     programs = LoopedMaximal(Maximal(machine).model).programs
-    forward, inverse = (programs[name]().compile() for name in ("forward", "joint_inverse"))
+    forward, inverse = (programs[name]().compile() for name in ("forward:both", "joint_inverse"))
     pose, twist = moving(machine, rng, speed=0.3)
     port, motors = rng.normal(size=6 * n), rng.normal(size=3 * n)
     a = forward(pose, twist, port, motors)
@@ -162,14 +163,18 @@ def test_long_chains_of_ball_joints_keep_their_digits(n):
 def test_long_machines_are_compiled_as_loops():
     long, short = (Maximal(flexible_chain(n)) for n in (LOOPED, LOOPED - 1))
     assert "looped" not in vars(short)
-    kernel = long.forward
+    kernel = long.kernel("forward:both")
     assert [port.name for port in kernel.inputs] == ["x", "v", "force", "joint_force"]
     assert kernel.outputs[0].shape == (6 * LOOPED,)
     rng = np.random.default_rng(3)
     pose, twist = moving(long.machine, rng)
     motors = rng.normal(size=3 * LOOPED)
     expected = evaluate(kernel.function, pose, twist, 0 * twist, motors).ravel()
-    assert relative_error(kernel(pose, twist, 0 * twist, motors), expected) < 1e-12
+    value = kernel(pose, twist, 0 * twist, motors)
+    assert relative_error(value, expected) < 1e-12
+    assert relative_error(long.kernel("forward:joint_force")(pose, twist, motors), value) < 1e-12
+    port = evaluate(long.functions["motors"], pose) @ motors
+    assert relative_error(long.forward(pose, twist, port), value) < 1e-9
 
 
 def test_branches_add_up_at_their_parent():
@@ -187,6 +192,6 @@ def test_branches_add_up_at_their_parent():
     eom = Maximal(machine)
     x, v, motors = random_state(rng, machine)
     pose, twist = (one.ravel() for one in evaluate(eom.functions["from_joints"], x, v))
-    expected = evaluate(eom.functions["forward"], pose, twist, 0 * twist, motors).ravel()
-    kernel = eom.looped.programs["forward"]().compile()
-    assert relative_error(kernel(pose, twist, 0 * twist, motors), expected) < 1e-12
+    expected = evaluate(eom.functions["forward:joint_force"], pose, twist, motors).ravel()
+    kernel = eom.looped.programs["forward:joint_force"]().compile()
+    assert relative_error(kernel(pose, twist, motors), expected) < 1e-12

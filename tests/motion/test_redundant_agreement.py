@@ -88,7 +88,7 @@ def test_gauss_constraint_is_least_at_the_true_acceleration():
     x, v, a = (
         ca.SX.sym(n, k) for n, k in (("x", machine.nx), ("v", machine.nv), ("a", machine.nv))
     )
-    Z = ca.Function("Z", [x, v, a], [gauss_constraint(eom.model.at(x, v), a)])
+    Z = ca.Function("Z", [x, v, a], [gauss_constraint(eom.at(x, v), a)])
     x, v, _ = random_state(rng, machine)
     best = evaluate(eom.functions["forward"], x, v, 0 * v).ravel()
     least = float(Z(x, v, best))
@@ -125,7 +125,7 @@ def test_machine_coordinates_are_valid_and_constraints_name_unit_blocks():
         eom = Redundant(machine)
         x = machine.random(rng)
         eom.coordinates.validate(x)
-        phi = evaluate(eom.functions["constraint"], x)
+        phi = evaluate(eom.functions["phi"], x)
         assert len(phi) == machine.nx - machine.nv
         assert np.abs(phi).max(initial=0) < 1e-12
 

@@ -11,7 +11,7 @@ from framefree.machine.parameters import Parameters
 from framefree.motion.equations import EquationsError
 from framefree.motion.redundant.coordinates import Coordinates
 from framefree.motion.redundant.lagrange import Lagrange, LagrangianSystem
-from framefree.motion.redundant.redundant import Redundant, redundant
+from framefree.motion.redundant import Redundant, redundant
 
 PLANE = Coordinates(2, 2, lambda x: ca.SX.eye(2))
 RATES = attitude(random_moments(np.random.default_rng(0))).coordinates
@@ -163,7 +163,7 @@ def test_a_lagrangian_of_bodies_gives_the_bodies_equations():
         ("hessian", (at,)),
         ("linearisation", (at, speed, force)),
     ):
-        found = np.vstack(evaluate(eom.functions[name], *given, 0.0))
+        found = np.vstack(evaluate(eom.functions[name], *given))
         expected = np.vstack(evaluate(bodies.functions[name], *given))
         np.testing.assert_allclose(found, expected, atol=1e-11, err_msg=name)
 
@@ -173,7 +173,7 @@ def test_parameters_are_the_last_input():
     system = LagrangianSystem(
         "spring", PLANE, lambda x, v, t: (ca.sumsqr(v) - p.symbols * ca.sumsqr(x)) / 2, parameters=p
     )
-    a = evaluate(Lagrange(system).functions["forward"], [1, 2], [0, 0], [0, 0], 0.0, [3.0])
+    a = evaluate(Lagrange(system).functions["forward"], [1, 2], [0, 0], [0, 0], [3.0])
     np.testing.assert_allclose(a.ravel(), [-3, -6])
 
 
@@ -183,7 +183,7 @@ def test_fast_particle_has_forward_but_no_closed_hamiltonian():
     eom = Lagrange(system)
     v, force = np.array([1.8, 0.0]), np.array([1.0, 1.0])
     gamma = 1 / np.sqrt(1 - 0.36)
-    a = evaluate(eom.functions["forward"], np.zeros(2), v, force, 0.0).ravel()
+    a = evaluate(eom.functions["forward"], np.zeros(2), v, force).ravel()
     np.testing.assert_allclose(a, [gamma**-3, gamma**-1], rtol=1e-12)
     with pytest.raises(EquationsError, match="not quadratic"):
         eom.functions["hamiltonian"]

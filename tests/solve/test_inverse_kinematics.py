@@ -14,14 +14,14 @@ import framefree as ff
 from framefree.geometry import Moments
 from framefree.machine import Body, Frame, Free, Joint, Machine, MachineError, Planar, Prismatic
 from framefree.machine.joints import Revolute
-from framefree.motion.tree.state import TreeModel
+from framefree.motion.tree import Tree
 from framefree.solve import SolveError, inverse_kinematics, reach
 from framefree.solve.kinematics import FrameErrors, constrained
 
 
 def forward(machine, x, frame):
     symbol = ca.SX.sym("x", machine.nx)
-    f = ca.Function("f", [symbol], [TreeModel(machine).at(symbol).frame_pose(frame)])
+    f = ca.Function("f", [symbol], [Tree(machine).at(symbol).frame_pose(frame)])
     return np.array([f(one).full() for one in np.atleast_2d(x)])
 
 

@@ -83,37 +83,23 @@ def _compared(
 
 def answer(eom: Equations, states: States) -> Answer:
     """Return what a formulation says about states of the machine's joints."""
-    inputs = own_inputs(eom, states)
+    own = [eom.start(x, v) for x, v in zip(states.x, states.v, strict=True)]
+    inputs = {
+        "x": np.array([x for x, _ in own]),
+        "v": np.array([v for _, v in own]),
+        "joint_force": states.force,
+    }
 
     def value(name: str) -> np.ndarray:
         function = eom.functions[name]
         return evaluate(function, *(inputs[key] for key in function.name_in()))[0]
 
-    inputs["a"] = value("forward")[..., 0]
-    at_joints = "joint_wrench:joint_force"
-    wrench = value(at_joints if at_joints in eom.quantities else "joint_wrench")
-    return Answer(value("body_acceleration"), wrench, value("power")[..., 0, 0])
-
-
-def own_inputs(eom: Equations, states: States) -> dict[str, np.ndarray]:
-    """Return the inputs of a formulation, by name, for states of the machine's joints.
-
-    One with the coordinates of all bodies has the quantity `from_joints` and takes motor forces as
-    `joint_force`; one with some of the joints' coordinates names them in `x_names` and `v_names`
-    and has the quantity `generalised_force`.
-    """
-    inputs = {"x": states.x, "v": states.v, "force": states.force}
-    if "from_joints" in eom.quantities:
-        x, v = evaluate(eom.functions["from_joints"], states.x, states.v)
-        inputs = {"x": x[..., 0], "v": v[..., 0], "force": np.zeros(v.shape[:2])}
-    elif "generalised_force" in eom.quantities:
-        for name in ("x", "v"):
-            known = getattr(eom.machine, f"{name}_names")
-            chosen = [known.index(word) for word in getattr(eom, f"{name}_names")]
-            inputs[name] = inputs[name][:, chosen]
-        function = eom.functions["generalised_force"]
-        inputs["force"] = evaluate(function, inputs["x"], states.force)[0][..., 0]
-    return {**inputs, "joint_force": states.force}
+    inputs["a"] = value("forward:joint_force")[..., 0]
+    return Answer(
+        value("body_acceleration"),
+        value("joint_wrench:joint_force"),
+        value("power:joint_force")[..., 0, 0],
+    )
 
 
 def unique_wrenches(subject: Subject) -> bool:

@@ -6,7 +6,7 @@ import numpy as np
 from framefree.machine import Machine
 from framefree.motion.constrained.limits import CoordinateLimits
 from framefree.motion.forces import Bodies
-from framefree.motion.tree.state import TreeModel
+from framefree.motion.tree import Tree
 
 STEPS = 40
 RANK = 1e-9
@@ -24,7 +24,7 @@ class Closure:
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         x = ca.SX.sym("x", machine.nx)
-        state = TreeModel(machine).at(x)
+        state = Tree(machine.tree).at(x)
         bodies = Bodies(machine, state.poses, state.twists)
         rows = [loop.residual(bodies.relative(loop)[2]) for loop in machine.loops]
         place = {name: i for i, name in enumerate(machine.x_names)}

@@ -15,7 +15,7 @@ from framefree.certify.subject import UNDEFINED, States, Subject, evaluate, rela
 from framefree.geometry import se3
 from framefree.machine import Machine
 from framefree.motion import Equations, forces
-from framefree.motion.tree.state import TreeModel
+from framefree.motion.tree import Tree
 
 ROUNDING = 1e-10
 """Bar of identities that only rounding breaks."""
@@ -156,7 +156,7 @@ class Jacobians(NamedTuple):
 def jacobians(machine: Machine, states: States) -> Jacobians:
     """Return the Jacobians of all bodies at all states."""
     x, v = ca.SX.sym("x", machine.nx), ca.SX.sym("v", machine.nv)
-    state = TreeModel(machine).at(x, v)
+    state = Tree(machine.tree).at(x, v)
     pairs = [state.jacobian(body.name) for body in machine.bodies]
     stacks = [ca.densify(ca.vertcat(*(pair[k] for pair in pairs))) for k in (0, 1)]
     function = ca.Function("jacobians", [x, v], [*stacks, ca.vertcat(*state.twists)])

@@ -41,7 +41,7 @@ from framefree.machine.joints import (
     Universal,
 )
 from framefree.motion import forces
-from framefree.motion.linearise.slopes import moving_links
+from framefree.motion.tree.slopes import moving_links
 from framefree.motion.tree.links import Link, links_of
 
 

@@ -22,9 +22,10 @@ from framefree.motion import forces
 from framefree.motion.constrained.project import ClosureError
 from framefree.motion.embedded import Embedded
 from framefree.motion.embedded.state import EmbeddedState
-from framefree.motion.tree.inputs import input_bias, input_matrix
+from framefree.motion.actuation import input_bias, input_matrix
 from framefree.motion.tree.kinematics import Jacobian
-from framefree.motion.tree.state import TreeModel, TreeState
+from framefree.motion.tree import Tree
+from framefree.motion.tree.state import TreeState
 
 Matrix = Any
 
@@ -118,16 +119,16 @@ class Model:
         return found or [start]
 
     @cached_property
-    def _tree(self) -> TreeModel:
-        return TreeModel(self._open)
+    def _tree(self) -> Tree:
+        return Tree(self._open)
 
     @cached_property
-    def still(self) -> TreeModel:
+    def still(self) -> Tree:
         """The tree in a fluid at rest."""
         fluid = self._open.fluid
         if fluid is None:
             return self._tree
-        return TreeModel(replace(self._open, fluid=replace(fluid, current=np.zeros(3))))
+        return Tree(replace(self._open, fluid=replace(fluid, current=np.zeros(3))))
 
 
 class ModelState:

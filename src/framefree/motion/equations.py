@@ -1,16 +1,19 @@
-"""What every formulation offers: named quantities, each a casadi function and a compiled call.
+"""What every formulation is: coordinates, the states in them, and named quantities of these.
 
 A formulation is a subclass of `Equations` that
 
-1. gives the sizes of its own coordinates in `sizes` (input name to length);
-2. gives in `quantities` a function for each quantity it knows, from the dictionary of input symbols
-   to the outputs of that quantity (`Quantity`);
-3. raises `MachineError` at construction for a machine it does not apply to, saying what does.
+1. gives `sizes` (of the inputs x, v, ... of its quantities) and `group`, on which x lives;
+2. gives `at(x, v, t)`, a `State` in its coordinates, and `rate_matrix(x)` with dx/dt = A v;
+3. lists in `offers` the quantities that it has, by the names in `framefree.motion.quantities`;
+   further ones of its own are recipes in `own`;
+4. gives `start(x, v)`, its coordinates of a state of the machine's joints; and, where states must
+   be brought back onto constraints, `keeps` and `restore`;
+5. raises `MachineError` at construction for a machine it does not apply to, saying what does.
 
 Tracing and compiling happen when a quantity is first asked for.
 """
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -21,24 +24,30 @@ import numpy as np
 from framefree.errors import FramefreeError
 from framefree.kernel import Kernel, compile
 from framefree.machine import Machine
+from framefree.motion.groups import Group
+from framefree.motion.quantities import (
+    FRAMES,
+    LOAD_DERIVATIVES,
+    LOADS,
+    UNDER_LOAD,
+    Outputs,
+    Recipe,
+    recipe,
+)
+from framefree.motion.spatial import Matrix
+from framefree.motion.state import State
+from framefree.motion.tangent import Tangent, velocity_deviation
 
 
 class EquationsError(FramefreeError):
     """A quantity or formulation that does not exist for this machine."""
 
 
-class Output(NamedTuple):
-    """An output: its expression, and the NumPy shape of one state's value (row-major)."""
-
-    value: Any
-    shape: tuple[int, ...]
-
-
 class Quantity(NamedTuple):
     """Names of the inputs, in order, and the function from their symbols to the named outputs."""
 
     inputs: tuple[str, ...]
-    trace: Callable[..., dict[str, Output]]
+    trace: Callable[..., Outputs]
 
 
 class Functions(Mapping[str, ca.Function]):
@@ -82,7 +91,7 @@ class Functions(Mapping[str, ca.Function]):
 
 
 class Equations(ABC):
-    """Equations of motion of a machine in one formulation.
+    """Equations of motion of a machine in one formulation; see the contract in this file.
 
     Calls take one state, arrays of shape ``(n,)``, or many, ``(batch, n)``. A machine with tunable
     parameters adds their values as the last argument.
@@ -92,27 +101,125 @@ class Equations(ABC):
     machine : Machine
     sizes : dict
         Length of every input: x, v, a, force, ...
+    x_names, v_names : tuple of str
+        A name for every coordinate and velocity.
+    group : Group
+        What x lives on, as integrators need it.
+    offers : tuple of str
+        The quantities it has; those that take a load are there in several versions, and those of
+        frames are called `jacobian:FRAME`: see `framefree.motion.quantities`.
+    rheonomic : bool
+        Whether the equations depend on time. Then t is the last input of what does (`takes_time`).
+    keeps : bool
+        Whether states must be brought back onto constraints after every step (`restore`).
     functions : mapping
         Name of a quantity to its `casadi.Function`.
     """
 
     name: str
     sizes: dict[str, int]
-    quantities: dict[str, Quantity]
+    x_names: tuple[str, ...]
+    v_names: tuple[str, ...]
+    group: Group
+    offers: tuple[str, ...]
+    own: Mapping[str, Recipe] = {}
+    rheonomic: bool = False
+    keeps: bool = False
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
+        if len(machine.parameters):
+            self.offers = (*self.offers, "forward_sensitivity", "inverse_sensitivity")
         self.functions = Functions(self)
         self._kernels: dict[str, Kernel] = {}
+        self._latest: State | None = None
+
+    # ------------------------------------------------------------------ the contract
+
+    @abstractmethod
+    def at(self, x: Matrix, v: Matrix | None = None, t: Any = 0) -> State:
+        """Return a symbolic state; without v the machine is at rest."""
+
+    @abstractmethod
+    def rate_matrix(self, x: Matrix) -> Matrix:
+        """Return A (nx x nv) with dx/dt = A v, of a casadi column."""
+
+    def integrate(self, x: Any, dv: Any) -> Any:
+        """Move x by dv on the groups of the coordinates: casadi columns, or arrays of one state."""
+        if isinstance(x, ca.SX) or isinstance(dv, ca.SX):
+            return self.group.integrate(x, dv)
+        return ca.DM(self.group.integrate(ca.DM(x), ca.DM(dv))).full().ravel()
+
+    def deviation(self, x: Matrix, v: Matrix, a: Matrix) -> tuple[Matrix, Matrix]:
+        """Return W (nv x nv), ``W_ij = gamma^i_kj v^k``, and its rate along (v, a)."""
+        return velocity_deviation(Tangent(x, ca.SX(self.rate_matrix(x))), v, a)
+
+    def start(
+        self, x: np.ndarray, v: np.ndarray, parameters: Any = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the formulation's own coordinates of one state of the machine's joints."""
+        return x, v
+
+    def restore(self, x: Matrix, v: Matrix, t: Matrix, rounds: int) -> tuple[Matrix, Matrix]:
+        """Return a symbolic state brought back onto the constraints by Newton's method."""
+        return x, v
+
+    # ------------------------------------------------------------------ quantities
+
+    @cached_property
+    def quantities(self) -> dict[str, Quantity]:
+        """All quantities by name, but for those of a frame and for versions of loads."""
+        return {name: self.quantity(name) for name in (*self.offers, *self.own)}
 
     def quantity(self, name: str) -> Quantity:
-        """Return the recipe of a quantity; formulations extend this for `jacobian:FRAME`."""
-        if name not in self.quantities:
+        """Return a quantity by its name: inputs, and the function from their symbols to outputs."""
+        made = self.own_recipe(name)
+        if made is None and self._offered(name):
+            made = recipe(name)
+        if made is None:
             raise EquationsError(
                 f"`{name}` is not a quantity of the {self.name} formulation; it has: "
-                + ", ".join(self.quantities)
+                + ", ".join((*self.offers, *self.own))
             )
-        return self.quantities[name]
+        chosen = made
+        inputs = (*chosen.inputs, "t") if self.takes_time(name) else chosen.inputs
+        others = [key for key in chosen.inputs if key not in ("x", "v")]
+
+        def trace(
+            x: Matrix | None = None, v: Matrix | None = None, t: Any = 0, **more: Matrix
+        ) -> Outputs:
+            return chosen.trace(self._state(x, v, t), *(more[key] for key in others))
+
+        return Quantity(inputs, trace)
+
+    def _state(self, x: Matrix | None, v: Matrix | None, t: Any) -> State | None:
+        """Return a state; the latest is kept, so that quantities of the same symbols share it."""
+        if x is None:
+            return None
+        latest = self._latest
+        same = latest is not None and latest.x is x and (v is None or latest.v is v)
+        if latest is None or not same or not (isinstance(t, int) or latest.t is t):
+            latest = self.at(x, v, t)
+            self._latest = latest
+        return latest
+
+    def takes_time(self, name: str) -> bool:
+        """Tell whether a quantity depends on time, so that t is its last input."""
+        return self.rheonomic
+
+    def own_recipe(self, name: str) -> Recipe | None:
+        """Return the recipe of a quantity that only this formulation has; None for none."""
+        return self.own.get(name)
+
+    def _offered(self, name: str) -> bool:
+        kind, _, which = name.partition(":")
+        if which and kind in (*UNDER_LOAD, *LOAD_DERIVATIVES):
+            possible = which != "u" or "input_matrix" in self.offers
+            return kind in self.offers and which in LOADS and possible
+        if which and kind in FRAMES:
+            self.machine.frame(which)  # refuses a frame that does not exist, by name
+            return "body_pose" in self.offers
+        return name in self.offers
 
     def kernel(self, name: str) -> Kernel:
         """Return the compiled call of any quantity in `functions`."""
@@ -121,6 +228,16 @@ class Equations(ABC):
             self._kernels[name] = compile(function, shapes=shapes)
         return self._kernels[name]
 
+    def numbers(self, name: str, parameters: Any = None, **inputs: Any) -> list[np.ndarray]:
+        """Return the outputs of a quantity at one state, by the graph interpreter, not compiled.
+
+        Inputs that the quantity does not have are left out.
+        """
+        function, shapes = self.functions.traced(name)
+        if "parameters" in function.name_in():
+            inputs["parameters"] = self.machine.parameters.values(parameters)
+        results = function(**{key: inputs[key] for key in function.name_in()})
+        return [np.asarray(results[key].full()).reshape(shapes[key]) for key in function.name_out()]
     @cached_property
     def mass(self) -> Kernel:
         """Mass matrix: ``mass(x)`` (nv, nv)."""

@@ -1,5 +1,7 @@
 """From a machine and the name of a formulation to its equations."""
 
+from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 from framefree.machine import Machine
@@ -7,39 +9,71 @@ from framefree.motion.constrained import Constrained
 from framefree.motion.embedded import Embedded
 from framefree.motion.equations import Equations, EquationsError
 from framefree.motion.maximal import Maximal
-from framefree.motion.redundant import Redundant
+from framefree.motion.redundant import System, redundant
 from framefree.motion.tree import Tree
 
-FORMULATIONS: dict[str, type[Equations]] = {
+FORMULATIONS: dict[str, Callable[..., Equations]] = {
     "tree": Tree,
     "maximal": Maximal,
     "embedded": Embedded,
     "constrained": Constrained,
-    "redundant": Redundant,
+    "redundant": redundant,
 }
 """Formulations by name."""
 
 
-def equations(machine: Machine, formulation: str = "tree", **options: Any) -> Equations:
+def equations(
+    machine: Machine | System, formulation: str | None = None, **options: Any
+) -> Equations:
     """Return the equations of motion of a machine in one of the five formulations.
 
     Parameters
     ----------
-    machine : Machine
-    formulation : str
-        "tree", "maximal", "embedded", "constrained" or "redundant".
+    machine : Machine, BodySystem or LagrangianSystem
+    formulation : str, optional
+        - "tree": joint coordinates, for machines without loops and couplings; the fastest.
+        - "maximal": poses and twists of all bodies, joint forces explicit; any machine. Option
+          `stabilisation` (1/s, default 0): see `framefree.motion.maximal.Maximal`.
+        - "embedded": minimal coordinates of closed chains. Options `embedding` (closed form),
+          `independent` (names of velocities), `start` (configuration near which loops close): see
+          `framefree.motion.embedded.Embedded`.
+        - "constrained": joint coordinates under A(x, v, t) a = b; any machine, and what the user
+          adds. Options `constraints` (`Holonomic`, `Nonholonomic`, `Acceleration`, `Closed`),
+          `stabilisation` (gains), `base` (other equations below), `semidefinite`: see
+          `framefree.motion.constrained.Constrained`.
+        - "redundant": any coordinates x with phi(x) = 0 and dx/dt = A(x) v: machines without loops,
+          a `BodySystem` or a `LagrangianSystem`: see `framefree.motion.redundant.Redundant`.
+
+        By default "tree", "constrained" for a machine with loops or couplings, and "redundant" for
+        a system.
     **options
-        Of the formulation: see its class.
+        Of the formulation, as listed above.
 
     Raises
     ------
     EquationsError
-        If there is no such formulation.
+        If there is no such formulation, or it has no such option.
     MachineError
         If it does not apply to this machine.
     """
+    if formulation is None:
+        formulation = "constrained" if machine.closed else "tree"
+        formulation = "redundant" if isinstance(machine, System) else formulation
     if formulation not in FORMULATIONS:
         raise EquationsError(
             f"there is no formulation `{formulation}`; choose one of: {', '.join(FORMULATIONS)}"
         )
-    return FORMULATIONS[formulation](machine, **options)
+    if isinstance(machine, System) and formulation != "redundant":
+        raise EquationsError(
+            f"`{machine.name}` is given by coordinates of its own: it has the redundant "
+            f"formulation only, not `{formulation}`"
+        )
+    make = FORMULATIONS[formulation]
+    known = list(signature(make).parameters)[1:]
+    for name in options:
+        if name not in known:
+            listed = ", ".join(f"`{one}`" for one in known) or "none"
+            raise EquationsError(
+                f"the {formulation} formulation has no option `{name}`; it has: {listed}"
+            )
+    return make(machine, **options)

@@ -14,7 +14,7 @@ from framefree.machine import Machine
 from framefree.machine.actuators import JointActuator, JointForce
 from framefree.machine.values import constant, is_symbolic
 from framefree.simulate.errors import SimulationError
-from framefree.simulate.load import Load
+from framefree.motion.load import Load
 
 Matrix = Any
 

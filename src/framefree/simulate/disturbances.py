@@ -17,7 +17,7 @@ from framefree.geometry import se3
 from framefree.machine import Machine
 from framefree.machine.values import constant_pose
 from framefree.simulate.errors import SimulationError
-from framefree.simulate.load import Load
+from framefree.motion.load import Load
 
 Matrix = Any
 

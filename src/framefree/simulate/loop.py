@@ -28,15 +28,15 @@ import numpy as np
 from framefree.control.law import AnyLaw, Command, Law, NumericLaw
 from framefree.control.references.base import Reference
 from framefree.machine import Machine
+from framefree.motion import Equations, State
 from framefree.simulate.actuation import Drive, actuate, limited
 from framefree.simulate.correspondence import Correspondence
 from framefree.simulate.disturbances import Disturbance, Moment
 from framefree.simulate.errors import SimulationError
-from framefree.simulate.groups import Extended
+from framefree.motion.groups import Extended
 from framefree.simulate.integrators import DormandPrince, Integrator
-from framefree.simulate.load import Load
+from framefree.motion.load import Load
 from framefree.simulate.numeric import Told
-from framefree.simulate.plants import NativePlant, PlantState
 from framefree.simulate.predict import Predictor
 
 Matrix = Any
@@ -49,7 +49,7 @@ class Loop:
 
     Attributes
     ----------
-    plant : NativePlant
+    plant : Equations
     law : Law, NumericLaw or None
     reference : Reference or None
     disturbances : tuple of Disturbance
@@ -69,7 +69,7 @@ class Loop:
         Whether there is an input `noise` (2 nv) that is added to what the law measures.
     """
 
-    plant: NativePlant
+    plant: Equations
     law: AnyLaw | None = None
     reference: Reference | None = None
     disturbances: tuple[Disturbance, ...] = ()
@@ -119,8 +119,8 @@ class Loop:
         nu, gated = machine.nu, self.ratio > 0 and self.gated
         keeps = gated or self.predictor is not None
         sizes = {
-            "x": self.plant.nx,
-            "v": self.plant.nv,
+            "x": self.plant.sizes["x"],
+            "v": self.plant.sizes["v"],
             "drive": 0 if self.drive is None else len(self.drive.start(np.zeros(nu))),
             "memory": 0 if law is None else len(law.memory),
             "pipe": nu * self.delay,
@@ -210,14 +210,14 @@ class Loop:
             command = limited(self.machine, command)
         return Command(command, found.signals, memory if found.memory is None else found.memory)
 
-    def measured(self, state: PlantState) -> tuple[Matrix, Matrix]:
+    def measured(self, state: State) -> tuple[Matrix, Matrix]:
         """Return what the law is told of the joints."""
         if not self.noisy:
-            return state.x, state.v
+            return state.joint_x, state.joint_v
         noise, nv = self.given("noise"), self.machine.nv
-        return self.machine.integrate(state.x, noise[:nv, :]), state.v + noise[nv:, :]
+        return self.machine.integrate(state.joint_x, noise[:nv, :]), state.joint_v + noise[nv:, :]
 
-    def controller(self, state: PlantState) -> tuple[dict[str, Matrix], Command]:
+    def controller(self, state: State) -> tuple[dict[str, Matrix], Command]:
         """Return what a control period begins with: held, pipe and memory; and the new command."""
         s = self.symbols
         made = self.command(s["time"], *self.measured(state), self.given("memory"), ahead=True)
@@ -226,7 +226,7 @@ class Loop:
         begun = {"held": queue[:nu, :], "pipe": queue[nu:, :], "memory": made.memory}
         return {name: begun[name] for name in begun if name == "held" or name in s}, made
 
-    def applied(self, state: PlantState) -> tuple[Matrix, Command]:
+    def applied(self, state: State) -> tuple[Matrix, Command]:
         """Return the command that acts at a state of the loop, and what the law says there."""
         begun, made = self.controller(state)
         if not self.ratio:
@@ -238,12 +238,12 @@ class Loop:
     # ------------------------------------------------------------------ dynamics
 
     def load(
-        self, state: PlantState, moment: Moment, z: Matrix, command: Matrix
+        self, state: State, moment: Moment, z: Matrix, command: Matrix
     ) -> tuple[Load, Matrix]:
         """Return what acts on the machine, and the inputs u."""
         u = command if self.drive is None else self.drive.u(z, command)
         load = Load(self.machine)
-        actuate(load, self.machine, state.x, state.v, u, limits=self.limits)
+        actuate(load, self.machine, state.joint_x, state.joint_v, u, limits=self.limits)
         for disturbance in self.disturbances:
             disturbance.add(load, self.machine, lambda: state.poses, moment)
         return load, u
@@ -252,16 +252,16 @@ class Loop:
     def _rates(self) -> ca.Function:
         """Rates of v and of the drive, from time, state, and the command or the law's memory."""
         t, start, h = ca.SX.sym("t"), ca.SX.sym("start"), ca.SX.sym("h")
-        n, memory = self.plant.nv, self.given("memory")
+        n, memory = self.plant.sizes["v"], self.given("memory")
         x = self.symbols["x"]
         column = ca.SX.sym("column", n + self.given("drive").shape[0])
         v, z = column[:n, :], column[n:, :]
         command = held = ca.SX.sym("command", self.machine.nu if self.ratio else 0)
-        state = self.plant.at(t, x, v)
+        state = self.plant.at(x, v, t)
         if not self.ratio:
-            command = self.command(t, state.x, state.v, memory).u
+            command = self.command(t, state.joint_x, state.joint_v, memory).u
         load, _ = self.load(state, Moment(t, start, h), z, command)
-        rates = [state.acceleration(load)]
+        rates = [state.forward(load)]
         if self.drive is not None:
             rates.append(self.drive.rate(z, command))
         inputs = [t, start, h, x, column, held, memory, *self._parameters]
@@ -276,12 +276,12 @@ class Loop:
         self, integrator: Integrator, start: Matrix, h: Matrix, command: Matrix
     ) -> Callable[..., Matrix]:
         """Return the function of (t, x, column) that an integrator wants, for one step."""
-        memory, n = self.given("memory"), self.plant.nv
-        project = self.plant.constrained and integrator.on_constraints
+        memory, n = self.given("memory"), self.plant.sizes["v"]
+        project = self.plant.keeps and integrator.on_constraints
 
         def rates(t: Matrix, x: Matrix, column: Matrix) -> Matrix:
             if project:
-                x, v = self.plant.project(t, x, column[:n, :], 1)
+                x, v = self.plant.restore(x, column[:n, :], t, 1)
                 column = ca.vertcat(v, column[n:, :])
             return self._rates(t, start, h, x, column, command, memory, *self._parameters)
 
@@ -292,7 +292,7 @@ class Loop:
     def step(self, integrator: Integrator) -> ca.Function:
         """Return one step of the loop: from all states to their next values."""
         s, following = self.symbols, {}
-        state = self.plant.at(s["time"], s["x"], s["v"])
+        state = self.plant.at(s["x"], s["v"], s["time"])
         if self.ratio:
             begun, _ = self.controller(state)
             command, periods = begun["held"], 1
@@ -307,7 +307,7 @@ class Loop:
         else:
             command, periods = ca.SX(0, 1), 1
             if "memory" in s:
-                made = self.command(s["time"], state.x, state.v, s["memory"])
+                made = self.command(s["time"], state.joint_x, state.joint_v, s["memory"])
                 following["memory"] = made.memory
         x, column = s["x"], ca.vertcat(s["v"], self.given("drive"))
         for k in range(periods):
@@ -322,7 +322,7 @@ class Loop:
         self, integrator: Integrator, t: Matrix, h: Matrix, x: Matrix, column: Matrix, command: Any
     ) -> tuple[Matrix, Matrix]:
         """Return x and (v, drive) after one step of the integrator, on the constraints."""
-        group = Extended(self.plant.group, self.plant.nv)
+        group = Extended(self.plant.group, self.plant.sizes["v"])
         x, column = integrator.step(
             self._dynamics(integrator, t, h, command), group, t, x, column, h
         )
@@ -331,16 +331,16 @@ class Loop:
     def _projected(
         self, integrator: Integrator, t: Matrix, x: Matrix, column: Matrix
     ) -> tuple[Matrix, Matrix]:
-        if not self.plant.constrained:
+        if not self.plant.keeps:
             return x, column
-        n = self.plant.nv
+        n = self.plant.sizes["v"]
         # A round squares the error that a step leaves: one is enough for a small error, and three
         # for that of low orders near a singular position.
-        x, v = self.plant.project(t, x, column[:n, :], 1 if integrator.order >= 4 else 3)
+        x, v = self.plant.restore(x, column[:n, :], t, 1 if integrator.order >= 4 else 3)
         return x, ca.vertcat(v, column[n:, :])
 
     def _split(self, x: Matrix, column: Matrix) -> dict[str, Matrix]:
-        n = self.plant.nv
+        n = self.plant.sizes["v"]
         found = {"x": x, "v": column[:n, :], "drive": column[n:, :]}
         return {name: value for name, value in found.items() if name in self.symbols}
 
@@ -349,7 +349,7 @@ class Loop:
         s = self.symbols
         column = ca.vertcat(s["v"], self.given("drive"))
         dynamics = self._dynamics(integrator, s["time"], s["h"], self.given("held"))
-        group = Extended(self.plant.group, self.plant.nv)
+        group = Extended(self.plant.group, self.plant.sizes["v"])
         x, moved, error_x, error_v = integrator.step_with_error(
             dynamics, group, s["time"], s["x"], column, s["h"]
         )
@@ -362,13 +362,13 @@ class Loop:
     def control(self) -> ca.Function:
         """Return what happens at the beginning of a control period: held, pipe, memory."""
         s = self.symbols
-        begun, _ = self.controller(self.plant.at(s["time"], s["x"], s["v"]))
+        begun, _ = self.controller(self.plant.at(s["x"], s["v"], s["time"]))
         return self._function("control", {f"{k}_next": begun[k] for k in begun if k in s})
 
     def question(self) -> ca.Function:
         """Return what a law in numbers is asked: time, x, v, and its references in their order."""
         s = self.symbols
-        state = self.plant.at(s["time"], s["x"], s["v"])
+        state = self.plant.at(s["x"], s["v"], s["time"])
         t, x, v, reference = self.seen(s["time"], *self.measured(state), ahead=True)
         return self._function(
             "question", {"t": t, "x_seen": x, "v_seen": v, **_numbered(reference)}

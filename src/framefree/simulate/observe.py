@@ -10,11 +10,12 @@ import casadi as ca
 import numpy as np
 
 from framefree.kernel import compile
+from framefree.motion import State
 from framefree.simulate.columns import Channel, state_channels
 from framefree.simulate.disturbances import Moment
 from framefree.simulate.errors import SimulationError
 from framefree.simulate.loop import Loop
-from framefree.simulate.plants import PlantState, Signal
+from framefree.simulate.plants import Signal, plant_signals
 
 Matrix = Any
 
@@ -53,12 +54,12 @@ class Observer:
 
     def _trace(self, record: tuple[str, ...]) -> None:
         loop, s = self.loop, self.loop.symbols
-        state = loop.plant.at(s["time"], s["x"], s["v"])
+        state = loop.plant.at(s["x"], s["v"], s["time"])
         applied, made = loop.applied(state)
         load, u = loop.load(
             state, Moment(s["time"], s["time"], s["h"]), loop.given("drive"), applied
         )
-        for channel, value in zip(state_channels(loop.machine), (state.x, state.v, u), strict=True):
+        for channel, value in zip(state_channels(loop.machine), (state.joint_x, state.joint_v, u), strict=True):
             self._add(channel, value)
         self._add_references()
         units = {} if loop.law is None else loop.law.units
@@ -92,8 +93,8 @@ class Observer:
         like, units = known[name]
         return Channel("reference", name, like.shape, like.entries, units)
 
-    def _add_signals(self, state: PlantState, load: Any, record: tuple[str, ...]) -> None:
-        available = state.signals(load)
+    def _add_signals(self, state: State, load: Any, record: tuple[str, ...]) -> None:
+        available = plant_signals(state, load)
         for word in record:
             if word not in (*available, "constraint"):
                 raise SimulationError(

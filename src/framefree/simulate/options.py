@@ -12,8 +12,7 @@ import numpy as np
 from framefree.control.law import AnyLaw
 from framefree.control.references.base import Reference
 from framefree.machine import Machine
-from framefree.motion.constrained import Constrained
-from framefree.motion.embedded import Embedded
+from framefree.motion import Constrained, Equations
 from framefree.simulate.actuation import Drive, FirstOrder
 from framefree.simulate.describe import described, machine_data, versions
 from framefree.simulate.disturbances import Disturbance
@@ -196,12 +195,11 @@ class Options:
     def _first_state(
         self, machine: Machine, parameters: np.ndarray, x0: Any, v0: Any
     ) -> tuple[np.ndarray, np.ndarray]:
-        closed = bool(machine.loops or machine.couplings)
-        if x0 is None and closed and parameters.ndim == 1:
+        if x0 is None and machine.closed and parameters.ndim == 1:
             x0 = Constrained(machine).assemble(parameters=parameters)
         x = machine.neutral() if x0 is None else np.array(x0, dtype=float)
         v = np.zeros(machine.nv) if v0 is None else np.array(v0, dtype=float)
-        if isinstance(self.formulation, Embedded) and x.shape[-1:] != (machine.nx,):
+        if isinstance(self.formulation, Equations) and x.shape[-1:] != (machine.nx,):
             return x, v if v0 is not None else np.zeros(self.formulation.sizes["v"])
         machine.validate(x, v)
         return x, v

@@ -8,9 +8,9 @@ import casadi as ca
 from framefree.machine import Machine
 from framefree.simulate.actuation import Drive, actuate
 from framefree.simulate.correspondence import Correspondence
-from framefree.simulate.groups import Extended
+from framefree.motion.groups import Extended
 from framefree.simulate.integrators import RungeKuttaMuntheKaas4
-from framefree.simulate.load import Load
+from framefree.motion.load import Load
 from framefree.simulate.plants import native_plant
 
 Matrix = Any
@@ -60,12 +60,12 @@ class Predictor:
         known = Correspondence(self.plant, self.model)
 
         def rates(t: Matrix, x: Matrix, column: Matrix) -> Matrix:
-            state, z = system.at(t, x, column[:n, :]), column[n:, :]
+            state, z = system.at(x, column[:n, :], t), column[n:, :]
             u = command if self.drive is None else self.drive.u(z, command)
             load = Load(self.model)
-            actuate(load, self.model, state.x, state.v, known.u_of_model(u), limits=self.limits)
+            actuate(load, self.model, state.joint_x, state.joint_v, known.u_of_model(u), limits=self.limits)
             moving = [] if self.drive is None else [self.drive.rate(z, command)]
-            return ca.vertcat(state.acceleration(load), *moving)
+            return ca.vertcat(state.forward(load), *moving)
 
         group = Extended(system.group, n)
         return RungeKuttaMuntheKaas4().step(rates, group, ca.SX(0), x, column, h)

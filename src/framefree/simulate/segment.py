@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from framefree.motion import Equations
+from framefree.motion import ClosureError, Equations
 from framefree.simulate.errors import SimulationError
 from framefree.simulate.events import Scene
 from framefree.simulate.failure import Finding, first_problem, likely_cause
@@ -130,12 +130,16 @@ class Segment:
         """Return the first state of the loop; of a segment before, all that does not change."""
         scene, plant = self.scene, self.loop.plant
         u = self.options.inputs_before(scene.machine)
-        if self.batch is None:
-            x, v = plant.start(scene.x, scene.v, scene.parameters)
-        else:
-            given = np.broadcast_to(scene.parameters, (self.batch, np.shape(scene.parameters)[-1]))
-            pairs = [plant.start(*row) for row in zip(scene.x, scene.v, given, strict=True)]
-            x, v = (np.array([pair[i] for pair in pairs]) for i in range(2))
+        try:
+            if self.batch is None:
+                x, v = plant.start(scene.x, scene.v, scene.parameters)
+            else:
+                shape = (self.batch, np.shape(scene.parameters)[-1])
+                values = np.broadcast_to(scene.parameters, shape)
+                pairs = [plant.start(*row) for row in zip(scene.x, scene.v, values, strict=True)]
+                x, v = (np.array([pair[i] for pair in pairs]) for i in range(2))
+        except ClosureError as error:
+            raise SimulationError(str(error)) from None
         first = self.loop.start(np.asarray(x, float), np.asarray(v, float), u)
         if self.batch is not None:
             first = {k: np.broadcast_to(a, (self.batch, a.shape[-1])) for k, a in first.items()}

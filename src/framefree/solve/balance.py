@@ -21,7 +21,7 @@ from framefree.motion.constrained import Constrained
 from framefree.motion.constrained.report import without_noise
 from framefree.motion.constrained.solve import Solution, gauss, null_space
 from framefree.motion.equations import Equations
-from framefree.motion.linearise.linearise import deviation
+from framefree.motion.tree.derivatives import deviation
 from framefree.solve.kinematics import constrained
 
 Matrix = Any

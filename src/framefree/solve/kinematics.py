@@ -24,7 +24,7 @@ from framefree.kernel import Kernel, compile
 from framefree.machine import Machine
 from framefree.machine.values import pose
 from framefree.motion.constrained import Constrained
-from framefree.motion.tree.state import TreeModel
+from framefree.motion.tree import Tree
 from framefree.solve.errors import SolveError
 
 Matrix = Any
@@ -139,7 +139,7 @@ class FrameErrors:
         symbols = [
             ca.SX.sym(f"target{k}", *_SHAPES[kind]) for k, (_, kind) in enumerate(self.kinds)
         ]
-        state = TreeModel(machine).at(x)
+        state = Tree(machine.tree).at(x)
         parts = [
             _errors(kind, state.frame_pose(frame), state.jacobian(frame).value, target)
             for (frame, kind), target in zip(self.kinds, symbols, strict=True)

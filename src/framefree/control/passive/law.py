@@ -30,8 +30,9 @@ from framefree.control.passive.terms import FORMS, coriolis_times, drag_times
 from framefree.machine import Machine, MachineError
 from framefree.machine.part import set_field
 from framefree.motion.spatial import Matrix
-from framefree.motion.tree.inputs import input_bias, input_matrix
-from framefree.motion.tree.state import TreeModel, TreeState
+from framefree.motion.actuation import input_bias, input_matrix
+from framefree.motion.tree import Tree
+from framefree.motion.tree.state import TreeState
 
 DRAG = ("wanted", "met")
 
@@ -165,8 +166,8 @@ class PassiveLaw(Law):
         return self.freedom.basis(state).T @ input_matrix(state)
 
     @cached_property
-    def _model(self) -> TreeModel:
-        return TreeModel(self.machine)
+    def _model(self) -> Tree:
+        return Tree(self.machine.tree)
 
     # ------------------------------------------------------------------ what variants give
 

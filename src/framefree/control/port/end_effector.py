@@ -19,7 +19,7 @@ from framefree.machine.part import plain
 from framefree.machine.values import constant_pose
 from framefree.motion.spatial import Matrix, Step
 from framefree.motion.tree.links import links_of
-from framefree.motion.tree.state import TreeModel
+from framefree.motion.tree import Tree
 
 SAMPLES = 4
 
@@ -86,7 +86,7 @@ class EndEffectorControl(PortLaw):
             return
         rng, nv = np.random.default_rng(0), self.machine.nv
         x = ca.SX.sym("x", self.machine.nx)
-        J = ca.Function("J", [x], [TreeModel(self.machine).at(x).jacobian(self.frame).value])
+        J = ca.Function("J", [x], [Tree(self.machine).at(x).jacobian(self.frame).value])
         ranks = [
             np.linalg.matrix_rank(J(self.machine.random(rng)).full().reshape(6, nv))
             for _ in range(SAMPLES)

@@ -28,8 +28,8 @@ from framefree.machine.values import constant_pose
 from framefree.motion.maximal import Maximal
 from framefree.motion.spatial import Matrix, Step
 from framefree.motion.spatial import Wrench as SpatialWrench
-from framefree.motion.tree.inputs import input_bias, input_matrix
-from framefree.motion.tree.state import TreeModel
+from framefree.motion.actuation import input_bias, input_matrix
+from framefree.motion.tree import Tree
 
 SINGULAR = 1e-9
 """Share of the largest singular value below which one counts as zero."""
@@ -106,12 +106,12 @@ class Port:
     @cached_property
     def _inverse(self) -> ca.Function:
         x, v, a = (ca.SX.sym(n, k) for n, k in self._sizes("x", "v", "a"))
-        return ca.Function("port", [x, v, a], [TreeModel(self.machine).at(x, v).inverse(a)])
+        return ca.Function("port", [x, v, a], [Tree(self.machine).at(x, v).inverse(a)])
 
     @cached_property
     def _actuated(self) -> ca.Function:
         x, v, u = (ca.SX.sym(n, k) for n, k in self._sizes("x", "v", "u"))
-        state = TreeModel(self.machine).at(x, v)
+        state = Tree(self.machine).at(x, v)
         return ca.Function("actuated", [x, v, u], [input_matrix(state) @ u + input_bias(state)])
 
     def _sizes(self, *names: str) -> list[tuple[str, int]]:
@@ -146,7 +146,7 @@ class Port:
         x = ca.SX.sym("x", machine.nx)
         values = machine.parameters
         inputs = [x, *([values.symbols] if len(values) else [])]
-        B = ca.Function("B", inputs, [ca.densify(input_matrix(TreeModel(machine).at(x)))])
+        B = ca.Function("B", inputs, [ca.densify(input_matrix(Tree(machine).at(x)))])
         more = [values.values()] if len(values) else []
         return [B(machine.random(rng), *more).full() for _ in range(SAMPLES)]
 

@@ -21,7 +21,7 @@ from framefree.machine.part import plain
 from framefree.machine.values import constant
 from framefree.motion.maximal.packing import Lift, Pack
 from framefree.motion.spatial import Inertia, Matrix, Step
-from framefree.motion.tree.state import TreeModel
+from framefree.motion.tree import Tree
 
 
 class Inline:
@@ -35,7 +35,7 @@ class Inline:
     """
 
     def __init__(self, machine: Machine, dampings: Sequence[Any]) -> None:
-        self.model = model = TreeModel(machine)
+        self.model = model = Tree(machine)
         self.bodies = [body_math(model, i, dampings[i]) for i in range(len(model.links))]
 
     def call(self, step: Callable[..., Any], i: int, *values: Any) -> Any:
@@ -50,7 +50,7 @@ class Inline:
         """Take note that values are not needed any more."""
 
 
-def body_math(model: TreeModel, i: int, damping: Any) -> BodyMath:
+def body_math(model: Tree, i: int, damping: Any) -> BodyMath:
     """Return the constants of body i."""
     link = model.links[i]
     kind = link.kind
@@ -94,7 +94,7 @@ class Looped:
         self, name: str, machine: Machine, dampings: Sequence[Any], keys: Sequence[Any]
     ) -> None:
         self.calls = Calls(name)
-        self.model = model = TreeModel(machine)
+        self.model = model = Tree(machine)
         groups: dict[Any, list[int]] = {}
         for i in range(len(model.links)):
             key = (_structure(model, i), _plain(dampings[i]), keys[i])
@@ -159,7 +159,7 @@ class Looped:
 class _Class:
     """Alike bodies, and one that stands for all; numbers that differ are symbols."""
 
-    def __init__(self, model: TreeModel, damping: Any, members: Sequence[int]) -> None:
+    def __init__(self, model: Tree, damping: Any, members: Sequence[int]) -> None:
         self.lift = Lift()
         self._places = {body: place for place, body in enumerate(members)}
         links = [model.links[i] for i in members]
@@ -184,7 +184,7 @@ class _Class:
         return self.lift.numbers(self._places[body])
 
 
-def _structure(model: TreeModel, i: int) -> Any:
+def _structure(model: Tree, i: int) -> Any:
     link, joint = model.links[i], model.machine.joints[i]
     kind = type(link.kind).__name__ if link.turned_to_z else plain(link.kind)
     numbers = (joint.damping, joint.friction, joint.friction_width, joint.stiffness, joint.rest)

@@ -16,8 +16,8 @@ import numpy as np
 from framefree.control.references.base import Reference
 from framefree.machine import Machine
 from framefree.motion.constrained import Constrained
-from framefree.motion.tree import inputs
-from framefree.motion.tree.state import TreeModel
+from framefree.motion import actuation
+from framefree.motion.tree import Tree
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ def feasibility(machine: Machine, reference: Reference, times: Any) -> Feasibili
     symbol = ca.SX.sym("t")
     at = reference.at(symbol)
     x, v, a = (ca.SX(at[name]) for name in "xva")
-    state = TreeModel(machine).at(x, v)
-    wanted = state.inverse(a) - inputs.input_bias(state)
+    state = Tree(machine.tree).at(x, v)
+    wanted = state.inverse(a) - actuation.input_bias(state)
     values = (wanted, _columns(machine, state, x, v), state.mass)
     function = ca.Function("needed", [symbol], [ca.densify(ca.SX(value)) for value in values])
     u, force = np.zeros((len(t), machine.nu)), np.zeros((len(t), machine.nv))
@@ -75,7 +75,7 @@ def feasibility(machine: Machine, reference: Reference, times: Any) -> Feasibili
 
 def _columns(machine: Machine, state: Any, x: Any, v: Any) -> Any:
     """Return B, and beside it A^T of loops and couplings, whose forces come by themselves."""
-    B = inputs.input_matrix(state)
+    B = actuation.input_matrix(state)
     if not (machine.loops or machine.couplings):
         return B
     rows = Constrained(machine).quantity("constraint").trace(x=x, v=v)

@@ -22,8 +22,8 @@ from framefree.geometry import se3
 from framefree.machine import Machine
 from framefree.motion.constrained import Constrained
 from framefree.motion.spatial import solve_symmetric
-from framefree.motion.tree import inputs
-from framefree.motion.tree.state import TreeModel
+from framefree.motion import actuation
+from framefree.motion.tree import Tree
 
 Matrix = Any
 
@@ -126,8 +126,8 @@ class PrototypeControl(Law):
         return self.transport or maps.by_joints(self.machine, self.pairs)
 
     @cached_property
-    def _model(self) -> TreeModel:
-        return TreeModel(self.machine)
+    def _model(self) -> Tree:
+        return Tree(self.machine.tree)
 
     @cached_property
     def allocation(self) -> Allocation:
@@ -160,7 +160,7 @@ class PrototypeControl(Law):
 
     def _moves(self) -> bool:
         x = ca.SX.sym("x", self.machine.nx)
-        return bool(np.abs(self._sampled(x, inputs.input_matrix(self._model.at(x)))).max() > 0)
+        return bool(np.abs(self._sampled(x, actuation.input_matrix(self._model.at(x)))).max() > 0)
 
     def _check_definite(self) -> None:
         """Refuse parameters that leave motions without inertia, or that drive the machine off."""
@@ -243,8 +243,8 @@ class PrototypeControl(Law):
     def kinetics(self, x: Matrix, v: Matrix) -> Kinetics:
         """Return M, b and B of the machine at a state, and the rows of its loops."""
         state = self._model.at(x, v)
-        bias = state.inverse(ca.SX(self.machine.nv, 1)) - inputs.input_bias(state)
-        B = inputs.input_matrix(state)
+        bias = state.inverse(ca.SX(self.machine.nv, 1)) - actuation.input_bias(state)
+        B = actuation.input_matrix(state)
         if not self._closed:
             return Kinetics(state, bias, B)
         rows = self._constrained.quantity("constraint").trace(x=x, v=v)

@@ -28,7 +28,7 @@ from framefree.motion.embedded import Embedded, follow
 from framefree.motion.embedded.maps import Solved
 from framefree.motion.embedded.state import EmbeddedState
 from framefree.motion.spatial import solve_symmetric
-from framefree.motion.tree.inputs import input_bias, input_matrix
+from framefree.motion.actuation import input_bias, input_matrix
 
 Matrix = Any
 

@@ -12,7 +12,7 @@ from framefree.control.tasks.held import Grip, HeldObject
 from framefree.control.tasks.recovery import Recovery
 from framefree.control.tasks.solvers.base import Level, Problem
 from framefree.machine import Machine
-from framefree.motion.tree.state import TreeModel
+from framefree.motion.tree import Tree
 
 Matrix = Any
 Levels = tuple[tuple[Task, ...], ...]
@@ -38,7 +38,7 @@ class Assembly:
         v: Matrix,
         reference: Mapping[str, Matrix],
     ) -> None:
-        self.state = TreeModel(machine).at(x, v)
+        self.state = Tree(machine.tree).at(x, v)
         self.frames = Frames(self.state)
         self.tasks = [task for level in levels for task in level]
         self.M = self.state.mass

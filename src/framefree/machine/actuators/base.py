@@ -49,6 +49,11 @@ class Actuator(Part, ABC):
         return None
 
     @property
+    def sensed_joint(self) -> str | None:
+        """Joint whose coordinates and velocities `bias` is a function of; None for none."""
+        return None
+
+    @property
     def polytope(self) -> tuple[np.ndarray, np.ndarray]:
         """Further limits A u <= b: A (rows x nu) and b (rows)."""
         return np.zeros((0, self.nu)), np.zeros(0)
@@ -71,6 +76,11 @@ class JointActuator(Actuator):
 
     joint: str
     joint_fields = ("joint",)
+
+    @property
+    def sensed_joint(self) -> str | None:
+        """The joint that is pushed."""
+        return self.joint
 
 
 class FrameActuator(Actuator):

@@ -224,6 +224,11 @@ class SpinningPropeller(FrameActuator):
         """Empty (6 x 0)."""
         return casadi.DM.zeros(6, 0)
 
+    @property
+    def sensed_joint(self) -> str | None:
+        """The joint that turns the propeller."""
+        return self.joint
+
     def bias(self, x: Any, v: Any) -> Any:
         """Return the wrench of the air (6) at joint speed v."""
         axis, square = constant(self.axis), v[0] * casadi.fabs(v[0])

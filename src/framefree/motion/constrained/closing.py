@@ -30,11 +30,7 @@ def numbers(
 
     Inputs that the quantity does not have are left out.
     """
-    function, shapes = equations.functions.traced(name)
-    if "parameters" in function.name_in():
-        inputs["parameters"] = equations.machine.parameters.values(parameters)
-    results = function(**{key: inputs[key] for key in function.name_in()})
-    return [np.asarray(results[key].full()).reshape(shapes[key]) for key in function.name_out()]
+    return equations.numbers(name, parameters, **inputs)
 
 
 class Closing:
@@ -88,7 +84,7 @@ class Closing:
         return numbers(self.equations, "constraint", self.parameters, x=x, v=v, t=self.t)
 
     def _errors(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        _, _, phi, _, gradient, _ = self._constraint(x, np.zeros(self.equations.carrier.nv))
+        _, _, phi, _, gradient, _ = self._constraint(x, np.zeros(self.equations.sizes["v"]))
         return phi, gradient
 
     def _root(self, x: np.ndarray, free: Sequence[int]) -> np.ndarray:
@@ -135,7 +131,7 @@ class Closing:
         raise outside or problem or ClosureError("there is no start to close from", {})
 
     def _around(self, x: np.ndarray, tries: int, *, limits: bool) -> Iterator[np.ndarray]:
-        rng, moving = np.random.default_rng(0), np.zeros(self.equations.carrier.nv)
+        rng, moving = np.random.default_rng(0), np.zeros(self.equations.sizes["v"])
         moving[self.free] = 1.0
         if limits:
             moving *= velocity_units(self.equations.machine)

@@ -25,23 +25,26 @@ import casadi as ca
 import numpy as np
 
 from framefree.machine import Machine, MachineError
-from framefree.motion.constrained.carrier import Carrier, EquationsCarrier, OnTree, TreeCarrier
-from framefree.motion.constrained.motion import ConstraintState, Motion
-from framefree.motion.constrained.rows import (
-    Closed,
-    Constraint,
-    OfEquations,
-    Stabilisation,
-    of_machine,
-    stacked,
+from framefree.motion.constrained.project import ClosureError
+from framefree.motion.constrained.rows import Closed, Constraint, Stabilisation, of_machine
+from framefree.motion.constrained.state import ConstrainedState
+from framefree.motion.constrained.states import ConstrainedStates
+from framefree.motion.equations import Equations
+from framefree.motion.load import Load
+from framefree.motion.quantities import (
+    LOADS,
+    Outputs,
+    Recipe,
+    load_of,
+    scalar,
+    table,
+    vector,
 )
-from framefree.motion.constrained.states import ConstrainedStates, numbers
-from framefree.motion.constrained.wrenches import joint_wrenches, loads
-from framefree.motion.equations import Equations, EquationsError, Output, Quantity
 from framefree.motion.spatial import Matrix, solve_symmetric
 from framefree.motion.tree import Tree
 
-Outputs = dict[str, Output]
+CONSISTENT = 1e-6
+"""How far (m, rad, m/s, rad/s) a first state may be off the constraints."""
 
 PROJECTION = 1e-6
 """Tolerance of `projected_v`: a direction that is weaker than this is left for a later state."""
@@ -68,7 +71,7 @@ class Constrained(ConstrainedStates):
     -----
     Beside what every formulation has, there are
 
-        constraint(x, v)                A, b, and the errors: see `_constraint`
+        constraint(x, v)                A, b, errors phi and eta, gradient of phi, size of the rows
         constraint_force(x, v, force)   Q_c (nv,)
         multipliers(x, v, force)        lam (m,), the shortest
         loop_wrench(x, v, force)        (loops, 6): frame a on frame b, in b's axes
@@ -78,9 +81,13 @@ class Constrained(ConstrainedStates):
 
     `inverse` gives the force under which the constraints have nothing to do. `joint_wrench` counts
     what loops carry as acting on the bodies, and other constraints as acting at the joints.
+    Derivatives are those of `forward` itself, constraint forces included. At states off the
+    constraints they are slopes along all velocities; `framefree.linearise` keeps to those that the
+    constraints allow.
     """
 
     name = "constrained"
+    offers = ()
 
     def __init__(
         self,
@@ -93,65 +100,56 @@ class Constrained(ConstrainedStates):
     ) -> None:
         super().__init__(machine)
         self._semidefinite = semidefinite
-        self.carrier: Carrier
-        if base is None:
-            tree = Tree(replace(machine, loops=(), couplings=()))
-            self.base: Equations = tree
-            self.carrier = TreeCarrier(tree.model)
-            own = of_machine(machine, stabilisation)
-        else:
-            self.base, self.carrier = base, EquationsCarrier(base)
-            own = [OfEquations(base.name, base)] if "constraint_bias" in base.quantities else []
-        self._own = len(own)
-        given = [c if c.gains is not None else replace(c, gains=stabilisation) for c in constraints]
-        self.constraints: tuple[Constraint, ...] = (*own, *given)
+        self.base: Equations = Tree(machine.tree) if base is None else base
+        own = of_machine(machine, stabilisation) if base is None else []
+        user = [c if c.gains is not None else replace(c, gains=stabilisation) for c in constraints]
+        self.constraints: tuple[Constraint, ...] = (*own, *user)
         _check_names(self.constraints)
-        self.rheonomic = self._depends_on_time(given)
+        self.x_names, self.v_names = self.base.x_names, self.base.v_names
+        self.rheonomic = self.base.rheonomic or self._depends_on_time(user)
         self.sizes = {**self.base.sizes, "t": 1, "multipliers": len(self.labels)}
-        self.quantities = {**self.base.quantities, **self._own_quantities()}
-
-    def _own_quantities(self) -> dict[str, Quantity]:
-        def quantity(trace: Any, *inputs: str) -> Quantity:
-            return Quantity((*inputs, "t") if self.rheonomic else inputs, trace)
-
-        full = self.base.quantity("forward").inputs
-        return {
-            "forward": quantity(self._forward, *full),
-            "joint_wrench": quantity(self._joint_wrench, *full),
-            "power": quantity(self._power, *full),
-            "constraint": quantity(self._constraint, "x", "v"),
-            "constraint_force": quantity(self._constraint_force, *full),
-            "multipliers": quantity(self._multipliers, *full),
-            "loop_wrench": quantity(self._loop_wrench, *full),
-            "consistency": quantity(self._consistency, *full),
-            "wrench_of_multipliers": quantity(self._wrench_of, "x", "multipliers"),
-            "projected_x": quantity(self._projected_x, "x"),
-            "projected_v": quantity(self._projected_v, "x", "v"),
+        self.group = self.base.group
+        offered = [n for n in (*BELOW, *CHANGED) if n in self.base.offers]
+        self.offers = tuple(dict.fromkeys((*offered, *ADDED)))
+        self.own = {
+            "consistency": Recipe(("x", "v", *LOADS[""]), _consistency),
+            "wrench_of_multipliers": Recipe(("x", "multipliers"), _wrench_of),
+            "projected_x": Recipe(("x",), self._projected_x),
+            "projected_v": Recipe(("x", "v"), _projected_v),
         }
-
-    def quantity(self, name: str) -> Quantity:
-        """Return the recipe of a quantity; what the constraints do not change is the base's."""
-        return self.quantities[name] if name in self.quantities else self.base.quantity(name)
 
     # ------------------------------------------------------------------ rows
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """A name for every row."""
-        return sum((constraint.labels(self.carrier) for constraint in self.constraints), ())
+        rows = self.base.at(*self._symbols()).rows
+        kept = 0 if rows is None else rows.A.shape[0]
+        own = tuple(f"{self.base.name}[{i}]" for i in range(kept))
+        return sum((constraint.labels(self.base) for constraint in self.constraints), own)
 
-    def _depends_on_time(self, given: list[Constraint]) -> bool:
-        if not given:
+    @cached_property
+    def units(self) -> tuple[str, ...]:
+        """A unit for the position error of every row; empty where it is not known."""
+        parts = [c.units(c.size(self.base)) for c in self.constraints]
+        known = sum(parts, ())
+        return ("",) * (len(self.labels) - len(known)) + known
+
+    def _symbols(self) -> tuple[Matrix, Matrix, Matrix]:
+        sizes = self.base.sizes
+        return ca.SX.sym("x", sizes["x"]), ca.SX.sym("v", sizes["v"]), ca.SX.sym("t")
+
+    def _depends_on_time(self, constraints: list[Constraint]) -> bool:
+        if not constraints:
             return False
-        x, v, t = ca.SX.sym("x", self.carrier.nx), ca.SX.sym("v", self.carrier.nv), ca.SX.sym("t")
-        state = self.carrier.at(x, v)
-        parts = [constraint.rows(self.carrier, state, t) for constraint in given]
+        state = self.base.at(*self._symbols())
+        parts = [constraint.rows(state) for constraint in constraints]
         values = [
             ca.vec(value)
             for part in parts
             for value in (part.A, part.b, part.position, part.velocity)
         ]
-        return ca.depends_on(ca.vertcat(*values), t)
+        return ca.depends_on(ca.vertcat(*values), state.t)
 
     @cached_property
     def semidefinite(self) -> bool:
@@ -161,136 +159,155 @@ class Constrained(ConstrainedStates):
         if self.base.name != "tree":
             return False
         rng = np.random.default_rng(0)
-        masses = (numbers(self, "mass", x=self.machine.random(rng))[0] for _ in range(3))
+        masses = (self.base.numbers("mass", x=self.machine.random(rng))[0] for _ in range(3))
         return any(_singular(M) for M in masses)
 
-    # ------------------------------------------------------------------ quantities
+    # ------------------------------------------------------------------ the contract
 
-    def at(self, x: Matrix, v: Matrix | None = None, t: Any = 0) -> ConstraintState:
-        """Return the constraints at a symbolic state."""
-        state = self.carrier.at(x, v)
-        singular = self.semidefinite
-        return ConstraintState(self.carrier, self.constraints, state, t, semidefinite=singular)
+    def at(self, x: Matrix, v: Matrix | None = None, t: Any = 0) -> ConstrainedState:
+        """Return a symbolic state; without v the machine is at rest."""
+        return ConstrainedState(self, self.base.at(x, v, ca.SX(t)))
 
-    def _motion(
-        self, x: Matrix, v: Matrix, force: Matrix, t: Any = 0, joint_force: Any = None
-    ) -> Motion:
-        at = self.at(x, v, t)
-        if joint_force is not None:
-            (motors,) = self.base.quantity("motors").trace(x=x).values()
-            force = force + motors.value @ joint_force
-        return at.motion(force)
+    def rate_matrix(self, x: Matrix) -> Matrix:
+        """Return A (nx x nv) with dx/dt = A v."""
+        return self.base.rate_matrix(x)
 
-    def _forward(self, **inputs: Matrix) -> Outputs:
-        return {"a": self._vector(self._motion(**inputs).a)}
+    def deviation(self, x: Matrix, v: Matrix, a: Matrix) -> tuple[Matrix, Matrix]:
+        """Return W (nv x nv), ``W_ij = gamma^i_kj v^k``, and its rate along (v, a)."""
+        return self.base.deviation(x, v, a)
 
-    def _constraint(self, x: Matrix, v: Matrix, t: Any = 0) -> Outputs:
-        """Return A, stabilised b, errors phi and eta, gradient of phi, and sizes of the rows."""
-        state = self.carrier.at(x, v)
-        parts = [constraint.rows(self.carrier, state, ca.SX(t)) for constraint in self.constraints]
-        rows = stacked(parts, self.carrier.nv)
-        m, nv = rows.A.shape
-        return {
-            "A": Output(rows.A, (m, nv)),
-            "b": Output(rows.stabilised, (m,)),
-            "position": Output(rows.position, (m,)),
-            "velocity": Output(rows.velocity, (m,)),
-            "gradient": Output(rows.gradient, (m, nv)),
-            "size": Output(rows.size, (m,)),
-        }
+    def takes_time(self, name: str) -> bool:
+        """Tell whether a quantity depends on time: all that the rows enter, if one of them does."""
+        below = name.partition(":")[0] in BELOW
+        return self.base.rheonomic if below else self.rheonomic
 
-    def _constraint_force(self, **inputs: Matrix) -> Outputs:
-        return {"constraint_force": self._vector(self._motion(**inputs).constraint_force)}
+    keeps = True
 
-    def _multipliers(self, **inputs: Matrix) -> Outputs:
-        multipliers = self._motion(**inputs).multipliers
-        return {"multipliers": Output(multipliers, (multipliers.shape[0],))}
+    def start(self, x: np.ndarray, v: np.ndarray, parameters: Any = None) -> tuple[Any, Any]:
+        """Return a state of the joints in these coordinates, brought onto the constraints."""
+        return self.consistent(*self.base.start(x, v, parameters), parameters)
 
-    def _consistency(self, **inputs: Matrix) -> Outputs:
-        motion = self._motion(**inputs)
-        return {"rank": Output(motion.space.rank, ()), "residual": Output(motion.residual, ())}
+    def consistent(
+        self, x: np.ndarray, v: np.ndarray, parameters: Any = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return a state brought onto the constraints; refuse one that is far off.
 
-    def _power(self, **inputs: Matrix) -> Outputs:
-        inputs["force"] = inputs["force"] + self._motion(**inputs).constraint_force
-        inputs.pop("t", None)
-        return self.base.quantity("power").trace(**inputs)
-
-    def _loop_wrench(self, **inputs: Matrix) -> Outputs:
-        motion = self._motion(**inputs)
-        wrenches = [wrench.T for wrench in motion.at.loop_wrenches(motion.multipliers)]
-        return {"wrench": Output(ca.vertcat(ca.SX(0, 6), *wrenches), (len(wrenches), 6))}
-
-    def _joint_wrench(self, **inputs: Matrix) -> Outputs:
-        motion = self._motion(**inputs)
-        state = motion.at.state
-        if not isinstance(state, OnTree):
-            self._refuse_loops()
-            inputs["force"] = inputs["force"] + motion.force_of(self.constraints[self._own :])
-            inputs.pop("t", None)
-            return self.base.quantity("joint_wrench").trace(**inputs)
-        carried = motion.at.loop_wrenches(motion.multipliers)
-        acting = loads(state.tree, zip(self.closed, carried, strict=True))
-        return {"wrench": joint_wrenches(state.tree, motion.a, acting)}
-
-    def _refuse_loops(self) -> None:
-        """Refuse loops in coordinates that are not bodies' own: forces there say too little."""
-        if self.closed and self.base.name != "maximal":
-            raise EquationsError(
-                f"`joint_wrench` of loops laid upon the {self.base.name} formulation is not known; "
-                "lay them upon the tree, or give them to the machine"
+        Raises
+        ------
+        ClosureError
+            If the nearest state that meets the constraints is more than `CONSISTENT` away.
+        """
+        nearest = self.project(x, v, parameters=parameters)
+        moved = np.abs(np.asarray(x) - nearest.x).max(initial=0.0)
+        turned = np.abs(v - nearest.v).max(initial=0.0)
+        if max(moved, turned) > CONSISTENT:
+            what = "configuration" if moved > CONSISTENT else "velocity"
+            raise ClosureError(
+                f"the first {what} does not meet the constraints of `{self.machine.name}`: the "
+                f"nearest that does is {max(moved, turned):.3g} away; "
+                'use `framefree.equations(machine, "constrained").project(x, v)`',
+                {what: float(max(moved, turned))},
             )
+        return nearest.x, nearest.v
 
-    def _wrench_of(self, x: Matrix, multipliers: Matrix, t: Any = 0) -> Outputs:
-        """Return what multipliers alone make the joints and loops carry."""
-        at = self.at(x, None, t)
-        wrenches = at.loop_wrenches(multipliers)
-        of_loops = ca.vertcat(ca.SX(0, 6), *(wrench.T for wrench in wrenches))
-        loops = {"loops": Output(of_loops, of_loops.shape)}
-        if not isinstance(at.state, OnTree):
-            zero = ca.SX(len(self.machine.bodies), 6)
-            return {"joints": Output(zero, zero.shape), **loops}
-        tree, still = at.state.tree, ca.SX(self.carrier.nv, 1)
-        acting = loads(tree, zip(self.closed, wrenches, strict=True))
-        with_them = joint_wrenches(tree, still, acting)
-        without = joint_wrenches(tree, still, [None] * len(acting))
-        difference = with_them.value - without.value
-        return {"joints": Output(difference, with_them.shape), **loops}
+    def restore(self, x: Matrix, v: Matrix, t: Matrix, rounds: int) -> tuple[Matrix, Matrix]:
+        """Return a symbolic state after Newton steps onto the constraints, and a velocity step."""
+        x, v = self.base.restore(x, v, t, rounds)
 
-    def _projected_x(self, **inputs: Matrix) -> Outputs:
+        def step(name: str, **inputs: Matrix) -> Matrix:
+            function = self.functions[name]
+            inputs |= {"t": t, "parameters": self.machine.parameters.symbols}
+            return function(*(inputs[key] for key in function.name_in()))
+
+        for _ in range(rounds):
+            x = step("projected_x", x=x)
+        return x, step("projected_v", x=x, v=v)
+
+    # ------------------------------------------------------------------ quantities of its own
+
+    def _projected_x(self, state: ConstrainedState) -> Outputs:
         """One Gauss-Newton step in the metric of M, damped where it would leave its own range.
 
         The damping, of the size of the error, vanishes with it; so the steps converge quadratically
         at redundant rows too [Fan2005].
         """
-        at = self.at(**inputs)
-        error, Y = at.rows.position, at.factor.into(at.rows.gradient.T)
+        error, Y = state.rows.position, state.factor.into(state.rows.gradient.T)
         squares = Y.T @ Y
         damping = ca.trace(squares) * (ca.sqrt(ca.sumsqr(error)) + 1e-14)
         weights = solve_symmetric(squares + damping * ca.DM.eye(Y.shape[1]), error)
-        moved = self.integrate(at.state.x, -at.factor.out(Y @ weights))
-        return {"projected": Output(moved, (self.carrier.nx,))}
-
-    def _projected_v(self, **inputs: Matrix) -> Outputs:
-        at = self.at(**inputs)
-        step = at.space(PROJECTION).least(at.rows.velocity)
-        return {"projected": self._vector(at.state.v - step)}
+        step = -state.factor.out(Y @ weights)
+        return {"projected": vector(self.integrate(state.x, step))}
 
     def integrate(self, x: Any, dv: Any) -> Any:
         """Move x by dv on the groups of the coordinates."""
-        own = getattr(self.base, "integrate", None)
-        if own is None and self.carrier.nx != self.machine.nx:
-            raise EquationsError(
-                f"the {self.base.name} formulation cannot move its own coordinates"
-            )
-        return own(x, dv) if own is not None else self.machine.integrate(x, dv)
+        return self.base.integrate(x, dv)
 
     @cached_property
     def closed(self) -> list[Closed]:
         """The constraints that are loops."""
         return [c for c in self.constraints if isinstance(c, Closed)]
 
-    def _vector(self, value: Matrix) -> Output:
-        return Output(value, (self.carrier.nv,))
+
+BELOW = (
+    "mass",
+    "bias",
+    "coriolis",
+    "gravity",
+    "inverse",
+    "rate_matrix",
+    "body_pose",
+    "body_velocity",
+    "body_acceleration",
+    "energy",
+    "dissipation",
+    "momentum",
+    "joint_state",
+    "input_matrix",
+    "input_bias",
+    "inverse_derivatives",
+    "inverse_sensitivity",
+    "linearisation",
+    "frame_pose",
+    "jacobian",
+    "jacobian_rate",
+)
+"""What the rows do not change; offered where the formulation below offers it."""
+
+CHANGED = (
+    "forward",
+    "power",
+    "joint_wrench",
+    "forward_derivatives",
+    "forward_sensitivity",
+    "state_matrices",
+)
+"""What the rows change; offered where the formulation below offers it."""
+
+ADDED = ("constraint", "constraint_force", "multipliers", "loop_wrench")
+"""What the rows bring."""
+
+
+def _consistency(state: ConstrainedState, force: Matrix) -> Outputs:
+    motion = state.motion(state.generalised(load_of("", state, force)))
+    return {"rank": scalar(motion.rank), "residual": scalar(motion.residual)}
+
+
+def _wrench_of(state: ConstrainedState, multipliers: Matrix) -> Outputs:
+    """Return what multipliers alone make the joints and loops carry."""
+    load, still = Load(state.machine), ca.SX(state.v.shape[0], 1)
+    held = load.plus(wrenches=state.loads_of(multipliers))
+    pairs = zip(
+        state.base.carried_wrenches(still, held),
+        state.base.carried_wrenches(still, load),
+        strict=True,
+    )
+    joints = [with_them - without for with_them, without in pairs]
+    return {"joints": table(joints, 6), "loops": table(state.wrenches_of(multipliers), 6)}
+
+
+def _projected_v(state: ConstrainedState) -> Outputs:
+    step = state.space(PROJECTION).least(state.rows.velocity)
+    return {"projected": vector(state.v - step)}
 
 
 def _check_names(constraints: Sequence[Constraint]) -> None:

@@ -24,12 +24,12 @@ import numpy as np
 from framefree.geometry import se3
 from framefree.machine import Coupling, Loop, Machine, MachineError
 from framefree.machine.part import checked_name
-from framefree.motion.constrained.carrier import Carrier, CarrierState, Relative
 from framefree.motion.equations import Equations
 from framefree.motion.spatial import Matrix
+from framefree.motion.state import RelativeMotion, State
 
 
-class Rows(NamedTuple):
+class ConstraintRows(NamedTuple):
     """Rows of one or several constraints at a state; m rows, nv velocities.
 
     Attributes
@@ -107,17 +107,21 @@ class Constraint(ABC):
         checked_name(self.name, "a constraint")
 
     @abstractmethod
-    def size(self, carrier: Carrier) -> int:
+    def size(self, equations: Equations) -> int:
         """Return the number of rows."""
 
     @abstractmethod
-    def rows(self, carrier: Carrier, state: CarrierState, t: Matrix) -> Rows:
-        """Return the rows at a state and time."""
+    def rows(self, state: State) -> ConstraintRows:
+        """Return the rows at a state and its time."""
 
-    def labels(self, carrier: Carrier) -> tuple[str, ...]:
+    def labels(self, equations: Equations) -> tuple[str, ...]:
         """Return a name for every row."""
-        size = self.size(carrier)
+        size = self.size(equations)
         return (self.name,) if size == 1 else tuple(f"{self.name}[{i}]" for i in range(size))
+
+    def units(self, size: int) -> tuple[str, ...]:
+        """Return the units of the position errors; empty where they are the user's own."""
+        return ("",) * size
 
     def _gains(self, size: int) -> np.ndarray:
         gains = self.gains or Stabilisation()
@@ -138,24 +142,24 @@ class Holonomic(Constraint):
 
     phi: Callable[[Any, Any], Any]
 
-    def size(self, carrier: Carrier) -> int:
+    def size(self, equations: Equations) -> int:
         """Return the number of rows."""
-        x, _, t = _symbols(carrier)
+        x, _, t = _symbols(equations)
         return _column(self.phi(x, t), self.name).shape[0]
 
-    def rows(self, carrier: Carrier, state: CarrierState, t: Matrix) -> Rows:
-        """Return the rows at a state and time."""
-        x, v, time = _symbols(carrier)
-        velocity = carrier.rate_matrix(x) @ v
+    def rows(self, state: State) -> ConstraintRows:
+        """Return the rows at a state and its time."""
+        x, v, time = _symbols(state.equations)
+        velocity = state.equations.rate_matrix(x) @ v
         phi = _column(self.phi(x, time), self.name)
         eta = ca.jtimes(phi, x, velocity) + ca.jacobian(phi, time)
         A, b = _differentiated(eta, x, v, time, velocity)
         rate = ca.reshape(ca.jtimes(ca.vec(A), x, velocity), *A.shape)
         timeless = not ca.depends_on(phi, time)
         outputs = [A, b, rate, eta, phi]
-        A, b, rate, eta, phi = _substituted(outputs, [x, v, time], [state.x, state.v, t])
+        A, b, rate, eta, phi = _substituted(outputs, [x, v, time], [state.x, state.v, state.t])
         m = phi.shape[0]
-        return Rows(
+        return ConstraintRows(
             A,
             b,
             rate if timeless else None,
@@ -182,19 +186,19 @@ class Nonholonomic(Constraint):
 
     eta: Callable[[Any, Any, Any], Any]
 
-    def size(self, carrier: Carrier) -> int:
+    def size(self, equations: Equations) -> int:
         """Return the number of rows."""
-        return _column(self.eta(*_symbols(carrier)), self.name).shape[0]
+        return _column(self.eta(*_symbols(equations)), self.name).shape[0]
 
-    def rows(self, carrier: Carrier, state: CarrierState, t: Matrix) -> Rows:
-        """Return the rows at a state and time."""
-        x, v, time = _symbols(carrier)
+    def rows(self, state: State) -> ConstraintRows:
+        """Return the rows at a state and its time."""
+        x, v, time = _symbols(state.equations)
         eta = _column(self.eta(x, v, time), self.name)
-        A, b = _differentiated(eta, x, v, time, carrier.rate_matrix(x) @ v)
-        A, b, eta = _substituted([A, b, eta], [x, v, time], [state.x, state.v, t])
+        A, b = _differentiated(eta, x, v, time, state.equations.rate_matrix(x) @ v)
+        A, b, eta = _substituted([A, b, eta], [x, v, time], [state.x, state.v, state.t])
         m, nv = A.shape
         none, zero = ca.SX(m, nv), ca.SX(m, 1)
-        return Rows(A, b, None, eta, zero, none, _lengths(A), self._gains(m))
+        return ConstraintRows(A, b, None, eta, zero, none, _lengths(A), self._gains(m))
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,30 +208,30 @@ class Acceleration(Constraint):
     Parameters
     ----------
     name : str
-    given : callable
+    terms : callable
         From casadi columns x (nx), v (nv) and t (1) to A (m x nv) and b (m).
     """
 
-    given: Callable[[Any, Any, Any], tuple[Any, Any]]
+    terms: Callable[[Any, Any, Any], tuple[Any, Any]]
 
-    def size(self, carrier: Carrier) -> int:
+    def size(self, equations: Equations) -> int:
         """Return the number of rows."""
-        return ca.SX(self.given(*_symbols(carrier))[0]).shape[0]
+        return ca.SX(self.terms(*_symbols(equations))[0]).shape[0]
 
-    def rows(self, carrier: Carrier, state: CarrierState, t: Matrix) -> Rows:
-        """Return the rows at a state and time."""
-        x, v, time = _symbols(carrier)
-        A, b = (ca.SX(value) for value in self.given(x, v, time))
-        if A.shape != (b.shape[0], carrier.nv) or b.shape[1] != 1:
+    def rows(self, state: State) -> ConstraintRows:
+        """Return the rows at a state and its time."""
+        x, v, time = _symbols(state.equations)
+        A, b = (ca.SX(value) for value in self.terms(x, v, time))
+        if A.shape != (b.shape[0], v.shape[0]) or b.shape[1] != 1:
             raise MachineError(
-                f"constraint `{self.name}` must give A (m x {carrier.nv}) and b (m x 1), got "
+                f"constraint `{self.name}` must give A (m x {v.shape[0]}) and b (m x 1), got "
                 f"{A.shape} and {b.shape}"
             )
-        A, b = _substituted([A, b], [x, v, time], [state.x, state.v, t])
+        A, b = _substituted([A, b], [x, v, time], [state.x, state.v, state.t])
         m, nv = A.shape
         zero = ca.SX(m, 1)
         none = ca.SX(m, nv)
-        return Rows(A, b, None, zero, zero, none, _lengths(A), self._gains(m))
+        return ConstraintRows(A, b, None, zero, zero, none, _lengths(A), self._gains(m))
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,15 +258,15 @@ class Closed(Constraint):
         if self.rest is not None and self.loop.kind == "distance":
             raise MachineError(f"constraint `{self.name}`: a distance has no rest pose to move")
 
-    def size(self, carrier: Carrier) -> int:
+    def size(self, equations: Equations) -> int:
         """Return the number of rows."""
         return self.loop.size
 
-    def rows(self, carrier: Carrier, state: CarrierState, t: Matrix) -> Rows:
-        """Return the rows at a state and time."""
+    def rows(self, state: State) -> ConstraintRows:
+        """Return the rows at a state and its time."""
         frames = self._frames(state)
         J, dJ = frames.jacobian
-        loop, E, drift, drift_rate = self._from_rest(frames.G, t)
+        loop, E, drift, drift_rate = self._from_rest(frames.G, state.t)
         # Twist relative to where b belongs, and its rate at a = 0.
         xi = J @ state.v - drift
         xi_rate = dJ @ state.v - drift_rate + se3.little_adjoint(xi) @ drift
@@ -271,7 +275,7 @@ class Closed(Constraint):
             (exact, exact_rate) if self._by_residual else (_blocked(loop, E), ca.SX(loop.size, 6))
         )
         m = loop.size
-        return Rows(
+        return ConstraintRows(
             N @ J,
             -(N @ xi_rate + dN @ xi),
             N @ dJ + dN @ J if self.rest is None else None,
@@ -282,9 +286,14 @@ class Closed(Constraint):
             self._gains(m),
         )
 
-    def wrench(self, state: CarrierState, t: Matrix, multipliers: Matrix) -> Matrix:
+    def units(self, size: int) -> tuple[str, ...]:
+        """Return the units of the position errors: m first, then rad."""
+        linear = {"slider": 2, "distance": 1}.get(self.loop.kind, 3)
+        return ("m",) * linear + ("rad",) * (size - linear)
+
+    def wrench(self, state: State, multipliers: Matrix) -> Matrix:
         """Return the wrench (6) that frame a exerts on frame b through the loop, in b's axes."""
-        loop, E, drift, _ = self._from_rest(self._frames(state).G, t)
+        loop, E, drift, _ = self._from_rest(self._frames(state).G, state.t)
         N = _residual_jacobian(loop, E, drift)[0] if self._by_residual else _blocked(loop, E)
         return N.T @ multipliers
 
@@ -293,7 +302,7 @@ class Closed(Constraint):
         error = self.gains.error if self.gains is not None else "group"
         return self.loop.kind == "distance" or error == "residual"
 
-    def _frames(self, state: CarrierState) -> Relative:
+    def _frames(self, state: State) -> RelativeMotion:
         return state.relative(self.loop.frame_a, self.loop.frame_b)
 
     def _from_rest(self, G: Matrix, t: Matrix) -> tuple[Loop, Matrix, Matrix, Matrix]:
@@ -317,29 +326,6 @@ class Closed(Constraint):
         return loop, E, carried @ twist, carried @ twist_rate
 
 
-@dataclass(frozen=True, eq=False)
-class OfEquations(Constraint):
-    """The rows ``J a = gamma`` that a formulation itself has, as the maximal one does."""
-
-    equations: Equations
-
-    def size(self, carrier: Carrier) -> int:
-        """Return the number of rows."""
-        x = ca.SX.sym("x", carrier.nx)
-        return next(iter(self.equations.quantity("constraints").trace(x=x).values())).shape[0]
-
-    def rows(self, carrier: Carrier, state: CarrierState, t: Matrix) -> Rows:
-        """Return the rows at a state and time."""
-        (J,) = self.equations.quantity("constraints").trace(x=state.x).values()
-        quantity = self.equations.quantity("constraint_bias")
-        (gamma,) = quantity.trace(x=state.x, v=state.v).values()
-        A = ca.SX(J.value)
-        m, none = A.shape[0], ca.SX(*A.shape)
-        zero = ca.SX(m, 1)
-        velocity = A @ state.v
-        return Rows(A, gamma.value, None, velocity, zero, none, _lengths(A), self._gains(m))
-
-
 def of_machine(machine: Machine, gains: Stabilisation | None) -> list[Constraint]:
     """Return the constraints that a machine's loops and couplings are."""
     loops = [Closed(loop.name, loop, gains=gains) for loop in machine.loops]
@@ -356,14 +342,14 @@ def of_coupling(machine: Machine, coupling: Coupling, gains: Stabilisation | Non
     return Holonomic(coupling.name, error, gains=gains)
 
 
-def stacked(parts: list[Rows], nv: int) -> Rows:
+def stacked(parts: list[ConstraintRows], nv: int) -> ConstraintRows:
     """Return the rows of several constraints as one."""
     if not parts:
         none, zero = ca.SX(0, nv), ca.SX(0, 1)
-        return Rows(none, zero, none, zero, zero, none, zero, np.zeros((0, 2)))
+        return ConstraintRows(none, zero, none, zero, zero, none, zero, np.zeros((0, 2)))
     rates: list[Any] = [part.rate for part in parts]
     A, b, _, velocity, position, gradient, size, gains = zip(*parts, strict=True)
-    return Rows(
+    return ConstraintRows(
         ca.vertcat(*A),
         ca.vertcat(*b),
         None if any(rate is None for rate in rates) else ca.vertcat(*rates),
@@ -390,8 +376,9 @@ def _blocked(loop: Loop, E: Matrix) -> Matrix:
     return ca.SX(loop.blocked(E)).T
 
 
-def _symbols(carrier: Carrier) -> tuple[Matrix, Matrix, Matrix]:
-    return ca.SX.sym("x", carrier.nx), ca.SX.sym("v", carrier.nv), ca.SX.sym("t")
+def _symbols(equations: Equations) -> tuple[Matrix, Matrix, Matrix]:
+    sizes = equations.sizes
+    return ca.SX.sym("x", sizes["x"]), ca.SX.sym("v", sizes["v"]), ca.SX.sym("t")
 
 
 def _differentiated(

@@ -7,7 +7,6 @@ import numpy as np
 
 from framefree.machine import MachineError
 from framefree.machine.tree import unknown
-from framefree.motion.constrained.carrier import Carrier
 from framefree.motion.constrained.closing import Closing, numbers
 from framefree.motion.constrained.project import Projection
 from framefree.motion.constrained.report import (
@@ -30,7 +29,6 @@ class ConstrainedStates(Equations):
     """
 
     base: Equations
-    carrier: Carrier
     labels: tuple[str, ...]
     closed: list[Closed]
 
@@ -114,7 +112,7 @@ class ConstrainedStates(Equations):
         if limits and self._limited and closing.limits.beyond(nearest[0]):
             nearest = closing.within_limits(x, nearest[0])
         x, position_error, steps = nearest
-        v = np.zeros(self.carrier.nv) if v is None else np.asarray(v, float)
+        v = np.zeros(self.sizes["v"]) if v is None else np.asarray(v, float)
         v, velocity_error = closing.velocity(x, v)
         return Projection(x, v, position_error, velocity_error, steps)
 
@@ -134,7 +132,7 @@ class ConstrainedStates(Equations):
         False), further starts around it are tried; held coordinates (see `project`) keep their
         values in all of them.
         """
-        if x is None and self.carrier.nx != self.machine.nx:
+        if x is None and self.sizes["x"] != self.machine.nx:
             raise MachineError(f"`x` is needed to assemble the {self.base.name} formulation")
         start = self.machine.neutral() if x is None else np.asarray(x, float)
         closing = Closing(self, t, "unit", self._free(hold), parameters)
@@ -143,12 +141,12 @@ class ConstrainedStates(Equations):
     @property
     def _limited(self) -> bool:
         """Whether x holds the coordinates of the joints, which have limits."""
-        return self.carrier.nx == self.machine.nx
+        return self.sizes["x"] == self.machine.nx
 
     def _free(self, hold: Sequence[str]) -> list[int]:
         held = set()
         # Other formulations have velocities of their own; joints are known to the tree alone.
-        names = getattr(self.base, "v_names", self.machine.v_names)
+        names = self.v_names
         joints = self.machine.v_slice if names == self.machine.v_names else {}
         for name in hold:
             if name in joints:
@@ -157,4 +155,4 @@ class ConstrainedStates(Equations):
                 held.add(names.index(name))
             else:
                 raise MachineError(unknown("coordinate to hold:", name, (*joints, *names)))
-        return [k for k in range(self.carrier.nv) if k not in held]
+        return [k for k in range(self.sizes["v"]) if k not in held]

@@ -9,7 +9,6 @@ import numpy as np
 
 from framefree.machine import Machine
 from framefree.motion.constrained import Constrained
-from framefree.motion.constrained.carrier import TreeCarrier
 from framefree.motion.constrained.project import ClosureError
 from framefree.motion.constrained.rows import of_machine, stacked
 from framefree.motion.constrained.scales import scales, velocity_units
@@ -46,19 +45,16 @@ class ClosureRows:
     ----------
     constrained : Constrained
         The machine under its loops and couplings.
-    carrier : TreeCarrier
-        Its tree.
     """
 
-    def __init__(self, constrained: Constrained, carrier: TreeCarrier) -> None:
-        self.machine, self.constrained, self.carrier = constrained.machine, constrained, carrier
+    def __init__(self, constrained: Constrained) -> None:
+        self.machine, self.constrained = constrained.machine, constrained
 
     @cached_property
     def _function(self) -> ca.Function:
         x, parameters = ca.SX.sym("x", self.machine.nx), self.machine.parameters.symbols
-        state = self.carrier.at(x)
-        constraints = of_machine(self.machine, None)
-        parts = [constraint.rows(self.carrier, state, ca.SX(0)) for constraint in constraints]
+        state = self.constrained.base.at(x)
+        parts = [constraint.rows(state) for constraint in of_machine(self.machine, None)]
         A = stacked(parts, self.machine.nv).A
         sizes = scales(self.machine)
         factors = ca.DM(np.outer(sizes.rows, 1 / sizes.columns))

@@ -12,8 +12,6 @@ loops are solved, by Newton's method for configurations and by a linear solve fo
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import casadi as ca
@@ -21,20 +19,17 @@ import numpy as np
 
 from framefree.machine import Machine, MachineError
 from framefree.motion.constrained import Constrained
-from framefree.motion.constrained.carrier import TreeCarrier
 from framefree.motion.constrained.project import CLOSED
-from framefree.motion.constrained.rows import Constraint
 from framefree.motion.constrained.solve import numerical_rank
-from framefree.motion.constrained.states import numbers
-from framefree.motion.constrained.wrenches import joint_wrenches, loads
 from framefree.motion.embedded.choice import ClosureRows, choose, margin, singular
+from framefree.motion.embedded.groups import ClosedGroup, MinimalGroup
 from framefree.motion.embedded.maps import SINGULAR, Embedding, Expression, Map, Solved
 from framefree.motion.embedded.state import EmbeddedState
-from framefree.motion.equations import Equations, Output, Quantity
+from framefree.motion.equations import Equations
+from framefree.motion.groups import Group
+from framefree.motion.quantities import Outputs, Recipe, matrix, scalar, table, vector
 from framefree.motion.spatial import Matrix
 from framefree.motion.tree import Tree
-
-Outputs = dict[str, Output]
 
 
 class Embedded(Equations):
@@ -52,11 +47,6 @@ class Embedded(Equations):
     start : (nx,), optional
         A configuration near which the loops can be closed; default the neutral one.
 
-    Attributes
-    ----------
-    x_names, v_names : tuple of str
-        Names of the coordinates and velocities.
-
     Notes
     -----
     Where loops are solved, x is the configuration of the whole tree, which must be closed
@@ -72,10 +62,11 @@ class Embedded(Equations):
         body_kinetic(x, v)  (bodies,): kinetic energy of each body
         tree_state(x, v)    configuration, velocity and E of the tree
         loop_wrench(x, v, force)    (loops, 6): frame a on frame b, in b's axes
-        joint_wrench:joint_force(x, v, joint_force)     where forces act at all joints
+        closure(x)          how well the others follow (at most 1), and errors of the loops
     """
 
     name = "embedded"
+    offers = (*Tree.offers, "loop_wrench")
 
     def __init__(
         self,
@@ -87,76 +78,59 @@ class Embedded(Equations):
     ) -> None:
         super().__init__(machine)
         self.constrained = Constrained(machine)
-        self.tree = Tree(replace(machine, loops=(), couplings=()))
-        self._carrier = TreeCarrier(self.tree.model)
-        self.rows = ClosureRows(self.constrained, self._carrier)
+        self.tree = Tree(machine.tree)
+        self.rows = ClosureRows(self.constrained)
         self.map = self._map(embedding, independent, start)
         n = self.map.nv
-        self.sizes = {"x": self.map.nx, "v": n, "a": n, "force": n, "joint_force": machine.nv}
-        self.quantities = self._own_quantities()
-
-    def _own_quantities(self) -> dict[str, Quantity]:
-        state, full = ("x", "v"), ("x", "v", "force")
-        return {
-            "mass": Quantity(("x",), self._mass),
-            "bias": Quantity(state, self._bias),
-            "coriolis": Quantity(state, lambda x, v: self._coriolis("coriolis", x, v)),
-            "gravity": Quantity(("x",), self._gravity),
-            "forward": Quantity(full, self._forward),
-            "inverse": Quantity(("x", "v", "a"), self._inverse),
-            "body_pose": self._of_tree("body_pose"),
-            "body_velocity": self._of_tree("body_velocity"),
-            "body_acceleration": self._of_tree("body_acceleration"),
-            "energy": self._of_tree("energy"),
-            "dissipation": self._of_tree("dissipation"),
-            "momentum": self._of_tree("momentum"),
-            "joint_wrench": Quantity(full, self._joint_wrench),
-            "power": self._of_tree("power"),
-            "body_mass": Quantity(("x",), self._body_mass),
-            "body_gravity": Quantity(("x",), self._body_gravity),
-            "body_kinetic": Quantity(state, self._body_kinetic),
-            "tree_state": Quantity(state, self._tree_state),
-            "closure": Quantity(("x",), self._closure),
-            "generalised_force": Quantity(("x", "joint_force"), self._generalised_force),
-            "loop_wrench": Quantity(full, self._loop_wrench),
-            "joint_wrench:joint_force": Quantity(
-                ("x", "v", "joint_force"), self._joint_wrench_of_joint_force
-            ),
+        self.sizes = {
+            "x": self.map.nx,
+            **dict.fromkeys(("v", "a", "force"), n),
+            "joint_force": machine.nv,
+            "u": machine.nu,
+        }
+        self.x_names, self.v_names = self.map.x_names, self.map.v_names
+        self.keeps = not isinstance(self.map, Expression)
+        self.group: Group = (
+            MinimalGroup(self.map)
+            if isinstance(self.map, Expression)
+            else ClosedGroup(self.map, machine)
+        )
+        self.own = {
+            "body_mass": Recipe(("x",), self._body_mass),
+            "body_gravity": Recipe(("x",), self._body_gravity),
+            "body_kinetic": Recipe(("x", "v"), self._body_kinetic),
+            "tree_state": Recipe(("x", "v"), self._tree_state),
+            "closure": Recipe(("x",), self._closure),
+            "generalised_force": Recipe(("x", "joint_force"), self._generalised_force),
         }
 
-    def quantity(self, name: str) -> Quantity:
-        """Return the recipe of a quantity, `jacobian:FRAME` and `body_mass:BODY` included."""
-        if name in self.quantities:
-            return self.quantities[name]
+    def own_recipe(self, name: str) -> Recipe | None:
+        """Return a quantity of its own, `body_mass:BODY` and `coriolis:NAME` included."""
         kind, _, which = name.partition(":")
         if kind == "coriolis" and which:
-            return Quantity(("x", "v"), lambda x, v: self._coriolis(name, x, v))
-        if kind == "jacobian":
-            return Quantity(("x",), lambda x: self._jacobian(which, x, None, 0))
-        if kind == "jacobian_rate":
-            return Quantity(("x", "v"), lambda x, v: self._jacobian(which, x, v, 1))
-        if kind == "frame_pose":
-            return self._of_tree(name)
+            return Recipe(("x", "v"), lambda state: self._named_coriolis(name, state))
         if kind == "body_mass" and which:
             index = self.machine.body_index[self.machine.body(which).name]
-            return Quantity(("x",), lambda x: {"mass": self._square(self.at(x).body_masses[index])})
-        return super().quantity(name)
+            return Recipe(("x",), lambda state: {"mass": matrix(state.body_masses[index])})
+        return super().own_recipe(name)
 
     # ------------------------------------------------------------------ the map
 
-    @property
-    def x_names(self) -> tuple[str, ...]:
-        """A name for every configuration number."""
-        return self.map.x_names
+    def at(self, x: Matrix, v: Matrix | None = None, t: Any = 0) -> EmbeddedState:
+        """Return a symbolic state; without v the machine is at rest."""
+        return EmbeddedState(self, x, v, t)
 
-    @property
-    def v_names(self) -> tuple[str, ...]:
-        """A name for every velocity."""
-        return self.map.v_names
+    def start(self, x: np.ndarray, v: np.ndarray, parameters: Any = None) -> tuple[Any, Any]:
+        """Return the minimal coordinates of a closed state of the joints, or of themselves."""
+        if len(x) == self.map.nx and not self.keeps:
+            return x, v
+        return self.reduce(*self.constrained.consistent(x, v, parameters))
 
-    def at(self, x: Matrix, v: Matrix | None = None) -> EmbeddedState:
-        """Return a symbolic state."""
-        return EmbeddedState(self.map, self._carrier, x, v)
+    def restore(self, x: Matrix, v: Matrix, t: Matrix, rounds: int) -> tuple[Matrix, Matrix]:
+        """Return a symbolic state with the loops closed again."""
+        if not self.keeps:
+            return x, v
+        return self.constrained.restore(x, ca.SX(self.machine.nv, 1), t, rounds)[0], v
 
     def rate_matrix(self, x: Matrix) -> Matrix:
         """Return the matrix (nx x nv) with dx/dt = rate_matrix v, of casadi columns."""
@@ -166,12 +140,12 @@ class Embedded(Equations):
         """Move x by dv on the groups of the coordinates, in numbers closing the loops again."""
         if isinstance(self.map, Expression) or isinstance(x, ca.SX) or isinstance(dv, ca.SX):
             return self.map.integrate(x, dv)
-        _, v_tree, _ = numbers(self, "tree_state", x=x, v=dv)
+        _, v_tree, _ = self.numbers("tree_state", x=x, v=dv)
         return self.close(self.machine.integrate(np.asarray(x, float), v_tree), limits=False)
 
     def expand(self, x: Any, v: Any, parameters: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Return configuration and velocity of the tree at one state."""
-        x_tree, v_tree, _ = numbers(self, "tree_state", parameters, x=x, v=v)
+        x_tree, v_tree, _ = self.numbers("tree_state", parameters, x=x, v=v)
         return x_tree, v_tree
 
     def reduce(self, x: Any, v: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -218,7 +192,7 @@ class Embedded(Equations):
         x = self.rows.generic(self.constrained.assemble(start))
         A = self.rows(x)
         names = choose(machine, A) if independent is None else tuple(independent)
-        found = Solved(machine, self._carrier, names)
+        found = Solved(machine, self.tree, names)
         rank = numerical_rank(A, SINGULAR)
         if len(found.dependent) != rank:
             raise MachineError(
@@ -239,7 +213,7 @@ class Embedded(Equations):
         parameters = self.machine.parameters
         function = ca.Function("x", [q, v, parameters.symbols], [found.at(q, v).x])
         x = function(sample, np.zeros(found.nv), parameters.values()).full().ravel()
-        phi = numbers(self.constrained, "constraint", x=x, v=np.zeros(self.machine.nv))[2]
+        phi = self.constrained.numbers("constraint", x=x, v=np.zeros(self.machine.nv))[2]
         wrong = {
             label.partition("[")[0]: value
             for label, value in zip(self.constrained.labels, phi, strict=True)
@@ -252,110 +226,40 @@ class Embedded(Equations):
                 "its range if this is outside"
             )
 
-    # ------------------------------------------------------------------ quantities
+    # ------------------------------------------------------------------ quantities of its own
 
-    def _of_tree(self, name: str) -> Quantity:
-        """Return the tree's quantity of this name, at the tree's state."""
-        quantity = self.tree.quantity(name)
+    def _body_mass(self, state: EmbeddedState) -> Outputs:
+        parts, n = state.body_masses, self.map.nv
+        stacked = matrix(ca.vertcat(ca.SX(0, n), *parts))
+        return {"mass": stacked._replace(shape=(len(parts), n, n))}
 
-        def trace(x: Matrix, v: Matrix | None = None, **more: Matrix) -> Outputs:
-            state = self.at(x, v)
-            inputs = {"x": state.chart.x, "v": state.tree.v}
-            if "a" in more:
-                inputs["a"] = state.acceleration(more["a"])
-            if "force" in more:
-                inputs["force"] = self.map.spread(state.chart, more["force"])
-            return quantity.trace(**{key: inputs[key] for key in quantity.inputs})
+    def _body_gravity(self, state: EmbeddedState) -> Outputs:
+        return {"gravity": table(state.body_gravities, self.map.nv)}
 
-        return Quantity(quantity.inputs, trace)
+    def _body_kinetic(self, state: EmbeddedState) -> Outputs:
+        parts = [ca.dot(state.v, Gamma @ state.v) / 2 for Gamma in state.body_masses]
+        return {"kinetic": vector(ca.vertcat(ca.SX(0, 1), *parts))}
 
-    def _mass(self, x: Matrix) -> Outputs:
-        return {"mass": self._square(self.at(x).mass)}
-
-    def _body_mass(self, x: Matrix) -> Outputs:
-        parts, n = self.at(x).body_masses, self.map.nv
-        return {"mass": Output(ca.vertcat(ca.SX(0, n), *parts), (len(parts), n, n))}
-
-    def _body_gravity(self, x: Matrix) -> Outputs:
-        parts, n = [part.T for part in self.at(x).body_gravities], self.map.nv
-        return {"gravity": Output(ca.vertcat(ca.SX(0, n), *parts), (len(parts), n))}
-
-    def _body_kinetic(self, x: Matrix, v: Matrix) -> Outputs:
-        parts = [ca.dot(v, Gamma @ v) / 2 for Gamma in self.at(x).body_masses]
-        return {"kinetic": Output(ca.vertcat(ca.SX(0, 1), *parts), (len(parts),))}
-
-    def _bias(self, x: Matrix, v: Matrix) -> Outputs:
-        return {"bias": self._vector(self.at(x, v).bias)}
-
-    def _inverse(self, x: Matrix, v: Matrix, a: Matrix) -> Outputs:
-        return {"force": self._vector(self.at(x, v).inverse(a))}
-
-    def _forward(self, x: Matrix, v: Matrix, force: Matrix) -> Outputs:
-        return {"a": self._vector(self.at(x, v).forward(force))}
-
-    def _gravity(self, x: Matrix) -> Outputs:
-        parts = self.at(x).body_gravities
-        return {"gravity": self._vector(sum(parts, ca.SX(self.map.nv, 1)))}
-
-    def _coriolis(self, name: str, x: Matrix, v: Matrix) -> Outputs:
-        """Return ``C = E^T (M dE/dt + C_tree E)``: skew wherever the tree's is."""
-        state = self.at(x, v)
-        E, rate = state.chart.E, state.chart.rate
+    def _named_coriolis(self, name: str, state: EmbeddedState) -> Outputs:
         # Some of the tree's matrices come by differentiation and need its own symbols.
         symbols = ca.SX.sym("x", self.machine.nx), ca.SX.sym("v", self.machine.nv)
-        C = ca.SX(self.tree.quantity(name).trace(*symbols)["coriolis"].value)
-        values = [ca.densify(ca.SX(value)) for value in (state.chart.x, state.tree.v)]
-        (C,) = ca.substitute([C], list(symbols), values)
-        return {"coriolis": self._square(E.T @ (state.tree.mass @ rate + C @ E))}
+        (C,) = self.tree.quantity(name).trace(*symbols).values()
+        values = [ca.densify(ca.SX(value)) for value in (state.joint_x, state.joint_v)]
+        (C,) = ca.substitute([ca.SX(C.value)], list(symbols), values)
+        return {"coriolis": matrix(state.coriolis_from(C))}
 
-    def _jacobian(self, frame: str, x: Matrix, v: Matrix | None, which: int) -> Outputs:
-        return {"jacobian": Output(self.at(x, v).jacobian(frame)[which], (6, self.map.nv))}
-
-    def _tree_state(self, x: Matrix, v: Matrix) -> Outputs:
-        state, (nx, nv) = self.at(x, v), (self.machine.nx, self.machine.nv)
+    def _tree_state(self, state: EmbeddedState) -> Outputs:
         return {
-            "tree_x": Output(state.chart.x, (nx,)),
-            "tree_v": Output(state.tree.v, (nv,)),
-            "E": Output(state.chart.E, (nv, self.map.nv)),
+            "tree_x": vector(state.joint_x),
+            "tree_v": vector(state.joint_v),
+            "E": matrix(state.chart.E),
         }
 
-    def _closure(self, x: Matrix) -> Outputs:
-        chart = self.at(x).chart
-        state = self._carrier.at(chart.x)
-        parts = [c.rows(self._carrier, state, ca.SX(0)) for c in self.constrained.constraints]
+    def _closure(self, state: EmbeddedState) -> Outputs:
+        at_rest = self.tree.at(state.joint_x)
+        parts = [constraint.rows(at_rest) for constraint in self.constrained.constraints]
         error = ca.vertcat(ca.SX(0, 1), *(part.position for part in parts))
-        return {"margin": Output(chart.margin, ()), "error": Output(error, (error.shape[0],))}
+        return {"margin": scalar(state.chart.margin), "error": vector(error)}
 
-    def _generalised_force(self, x: Matrix, joint_force: Matrix) -> Outputs:
-        return {"force": self._vector(self.at(x).chart.E.T @ joint_force)}
-
-    def _joint_wrench(self, x: Matrix, v: Matrix, force: Matrix) -> Outputs:
-        state = self.at(x, v)
-        return self._carried(state, force, self.map.spread(state.chart, force))
-
-    def _joint_wrench_of_joint_force(self, x: Matrix, v: Matrix, joint_force: Matrix) -> Outputs:
-        state = self.at(x, v)
-        return self._carried(state, state.chart.E.T @ joint_force, joint_force)
-
-    def _carried(self, state: EmbeddedState, force: Matrix, joint_force: Matrix) -> Outputs:
-        a = state.forward(force)
-        wrenches = state.loop_wrenches(self._constraints, a, joint_force)
-        acting = loads(state.tree, zip(self.constrained.closed, wrenches, strict=True))
-        return {"wrench": joint_wrenches(state.tree, state.acceleration(a), acting)}
-
-    def _loop_wrench(self, x: Matrix, v: Matrix, force: Matrix) -> Outputs:
-        state = self.at(x, v)
-        joint_force = self.map.spread(state.chart, force)
-        wrenches = state.loop_wrenches(self._constraints, state.forward(force), joint_force)
-        rows = [wrench.T for wrench in wrenches]
-        return {"wrench": Output(ca.vertcat(ca.SX(0, 6), *rows), (len(rows), 6))}
-
-    @cached_property
-    def _constraints(self) -> list[Constraint]:
-        return list(self.constrained.constraints)
-
-    def _vector(self, value: Matrix) -> Output:
-        return Output(value, (self.map.nv,))
-
-    def _square(self, value: Matrix) -> Output:
-        return Output(value, (self.map.nv, self.map.nv))
+    def _generalised_force(self, state: EmbeddedState, joint_force: Matrix) -> Outputs:
+        return {"force": vector(state.chart.E.T @ joint_force)}

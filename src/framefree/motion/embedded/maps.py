@@ -20,10 +20,10 @@ import numpy as np
 from framefree.machine import Machine, MachineError
 from framefree.machine.tree import unknown
 from framefree.motion.constrained.algebra import Orthogonal
-from framefree.motion.constrained.carrier import TreeCarrier
-from framefree.motion.constrained.rows import Rows, of_machine, stacked
+from framefree.motion.constrained.rows import ConstraintRows, of_machine, stacked
 from framefree.motion.constrained.scales import scales
 from framefree.motion.spatial import Matrix, solve_symmetric
+from framefree.motion.tree import Tree
 
 SINGULAR = 1e-6
 """What must be left of a column of A_dep beside the others, relative to the length that `scales`
@@ -220,15 +220,17 @@ class Solved(Map):
     Parameters
     ----------
     machine : Machine
+    tree : Tree
+        Equations of the machine without its loops and couplings.
     independent : sequence of str
         Velocities, as in `machine.v_names`, from which the loops determine all others.
     """
 
-    def __init__(self, machine: Machine, carrier: TreeCarrier, independent: Sequence[str]) -> None:
+    def __init__(self, machine: Machine, tree: Tree, independent: Sequence[str]) -> None:
         for name in independent:
             if name not in machine.v_names:
                 raise MachineError(unknown("independent velocity:", name, machine.v_names))
-        self.machine, self.carrier = machine, carrier
+        self.machine, self.tree = machine, tree
         self.x_names, self.v_names = machine.x_names, tuple(independent)
         self._chosen = [machine.v_names.index(name) for name in independent]
         self.independent = tuple(self._chosen)
@@ -236,10 +238,10 @@ class Solved(Map):
         self.constraints = of_machine(machine, None)
         self.scales = scales(machine)
 
-    def rows(self, x: Matrix, v: Matrix) -> Rows:
+    def rows(self, x: Matrix, v: Matrix) -> ConstraintRows:
         """Return the rows of all loops and couplings at a state of the tree."""
-        state = self.carrier.at(x, v)
-        parts = [constraint.rows(self.carrier, state, ca.SX(0)) for constraint in self.constraints]
+        state = self.tree.at(x, v)
+        parts = [constraint.rows(state) for constraint in self.constraints]
         return stacked(parts, self.machine.nv)
 
     def at(self, x: Matrix, v: Matrix) -> Chart:

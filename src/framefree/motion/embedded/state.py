@@ -1,27 +1,69 @@
 """One symbolic state in minimal coordinates, with all that follows from it, on demand."""
 
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 
 from framefree.motion.constrained.algebra import RowSpace
-from framefree.motion.constrained.carrier import OnTree, TreeCarrier
-from framefree.motion.constrained.motion import ConstraintState
-from framefree.motion.constrained.rows import Closed, Constraint
-from framefree.motion.embedded.maps import Chart, Map
-from framefree.motion.spatial import Matrix, solve_symmetric, symmetric
-from framefree.motion.tree.kinematics import Jacobian
+from framefree.motion.constrained.state import ConstrainedState
+from framefree.motion.constrained.wrenches import loop_loads
+from framefree.motion.embedded.maps import Chart
+from framefree.motion.load import Load
+from framefree.motion.spatial import Matrix, symmetric
+from framefree.motion.state import Jacobian, State
 from framefree.motion.tree.state import TreeState
 
+if TYPE_CHECKING:
+    from framefree.motion.embedded.embedded import Embedded
 
-class EmbeddedState:
+
+class EmbeddedState(State):
     """A state (x, v) of minimal coordinates; without v the machine is at rest."""
 
-    def __init__(self, map: Map, carrier: TreeCarrier, x: Matrix, v: Matrix | None) -> None:
-        self._map, self._carrier = map, carrier
-        self.v = ca.SX(map.nv, 1) if v is None else v
-        self.chart: Chart = map.at(x, self.v)
-        self.tree: TreeState = carrier.model.at(self.chart.x, self.chart.E @ self.v)
+    equations: "Embedded"
+
+    def __init__(self, equations: "Embedded", x: Matrix, v: Matrix | None, t: Any = 0) -> None:
+        self.equations, self.x, self.t = equations, x, t
+        self.v = ca.SX(equations.map.nv, 1) if v is None else v
+        self.chart: Chart = equations.map.at(x, self.v)
+        self.tree: TreeState = equations.tree.at(self.chart.x, self.chart.E @ self.v)
+
+    # ------------------------------------------------------------------ the tree's state
+
+    @property
+    def poses(self) -> list[Matrix]:
+        """Pose (4x4) of every body."""
+        return self.tree.poses
+
+    @property
+    def twists(self) -> list[Matrix]:
+        """Body twist (6) of every body."""
+        return self.tree.twists
+
+    def accelerations(self, a: Matrix) -> list[Matrix]:
+        """Rate (6) of every body twist under an acceleration a (n)."""
+        return self.tree.accelerations(self.acceleration(a))
+
+    @property
+    def joint_x(self) -> Matrix:
+        """Coordinates of all joints."""
+        return self.chart.x
+
+    @property
+    def joint_v(self) -> Matrix:
+        """Velocities of all joints."""
+        return self.tree.v
+
+    @property
+    def joint_jacobian(self) -> Matrix:
+        """E (nv_tree x n)."""
+        return self.chart.E
+
+    @property
+    def kinetic(self) -> Matrix:
+        """Kinetic energy (J)."""
+        return self.tree.kinetic
 
     def acceleration(self, a: Matrix | None = None) -> Matrix:
         """Return the tree's accelerations: E a + dE/dt v; without a, at a = 0."""
@@ -39,7 +81,7 @@ class EmbeddedState:
         """``Gamma_b = J_b^T M_b J_b`` (n x n) of every body, and of the rotor of its joint."""
         masses = []
         for link, inertia, J in zip(
-            self.tree.links, self.tree.model.inertias, self._link_jacobians, strict=True
+            self.tree.links, self.tree.equations.inertias, self._link_jacobians, strict=True
         ):
             turning = self.chart.E[link.v, :]
             masses.append(J.T @ (inertia.matrix @ J) + turning.T @ (link.armature @ turning))
@@ -56,24 +98,36 @@ class EmbeddedState:
         gravities = []
         for G, link, J in zip(self.tree.poses, self.tree.links, self._link_jacobians, strict=True):
             R = G[:3, :3] @ link.to_body[:3, :3].T
-            weight = link.inertia.matrix[:, :3] @ (R.T @ self.tree.model.gravity)
+            weight = link.inertia.matrix[:, :3] @ (R.T @ self.tree.equations.gravity_vector)
             gravities.append(-J.T @ weight)
         return gravities
 
     # ------------------------------------------------------------------ equations of motion
 
-    @cached_property
-    def bias(self) -> Matrix:
-        """Force (n) at zero acceleration."""
-        return self.inverse()
-
-    def inverse(self, a: Matrix | None = None) -> Matrix:
-        """Return the force (n) for an acceleration; without one, for none."""
+    def inverse(self, a: Matrix) -> Matrix:
+        """Return the force (n) for an acceleration."""
         return self.chart.E.T @ self.tree.inverse(self.acceleration(a))
 
-    def forward(self, force: Matrix) -> Matrix:
-        """Return the acceleration (n) under a force."""
-        return solve_symmetric(self.mass, force - self.bias)
+    def generalised(self, load: Load) -> Matrix:
+        """Return the force (n) that a load amounts to."""
+        at_joints = Load(self.machine, joint_force=load.joint_force, wrenches=load.wrenches)
+        total = self.chart.E.T @ self.tree.generalised(at_joints)
+        return total if load.force is None else total + load.force
+
+    @cached_property
+    def coriolis(self) -> Matrix:
+        """``C = E^T (M dE/dt + C_tree E)`` (n x n): skew wherever the tree's is."""
+        return self.coriolis_from(self.tree.coriolis)
+
+    def coriolis_from(self, C: Matrix) -> Matrix:
+        """Return the same from any Coriolis matrix of the tree."""
+        E = self.chart.E
+        return E.T @ (self.tree.mass @ self.chart.rate + C @ E)
+
+    @cached_property
+    def gravity_force(self) -> Matrix:
+        """Force (n) that holds the machine against gravity alone."""
+        return sum(self.body_gravities, ca.SX(self.v.shape[0], 1))
 
     def jacobian(self, frame: str) -> Jacobian:
         """Return the body Jacobian of a frame (6 x n), and its rate."""
@@ -82,16 +136,32 @@ class EmbeddedState:
 
     # ------------------------------------------------------------------ what loops carry
 
-    def loop_wrenches(
-        self, constraints: list[Constraint], a: Matrix, joint_force: Matrix
-    ) -> list[Matrix]:
-        """Return the wrench (6) of every loop, frame a on frame b in b's axes.
+    @cached_property
+    def _closure(self) -> ConstrainedState:
+        return ConstrainedState(self.equations.constrained, self.tree)
+
+    def loop_wrenches(self, load: Load) -> list[Matrix]:
+        """Return the wrench (6) of every loop, frame a on frame b in b's axes."""
+        return self._wrenches_of_loops(self.forward(load), load)
+
+    def _wrenches_of_loops(self, a: Matrix, load: Load) -> list[Matrix]:
+        """Return the same at an acceleration a (n).
 
         What the tree's joint forces do not account for is ``A^T lam``; lam is the shortest.
         """
-        if not any(isinstance(constraint, Closed) for constraint in constraints):
+        if not self.equations.constrained.closed:
             return []
-        rows = ConstraintState(self._carrier, constraints, OnTree(self.tree), ca.SX(0))
-        missing = self.tree.inverse(self.acceleration(a)) - joint_force
-        space = RowSpace(rows.rows.A, rows.rows.size, None)
-        return rows.loop_wrenches(space.multipliers(missing))
+        joint_force = load.joint_force
+        if load.force is not None:
+            joint_force = joint_force + self.equations.map.spread(self.chart, load.force)
+        missing = self.tree.inverse(self.acceleration(a), load.wrenches) - joint_force
+        rows = self._closure.rows
+        return self._closure.wrenches_of(RowSpace(rows.A, rows.size, None).multipliers(missing))
+
+    def carried_wrenches(self, a: Matrix, load: Load) -> list[Matrix]:
+        """Return what the joints carry at an acceleration a (n) that a load is known to give."""
+        pairs = zip(
+            self.equations.constrained.closed, self._wrenches_of_loops(a, load), strict=True
+        )
+        held = load.plus(wrenches=loop_loads(self.tree, pairs))
+        return self.tree.carried_wrenches(self.acceleration(a), held)

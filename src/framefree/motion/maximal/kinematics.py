@@ -25,7 +25,7 @@ from framefree.motion.maximal.joints import (
 )
 from framefree.motion.spatial import Matrix, Step, Twist, Wrench
 from framefree.motion.tree.links import Link
-from framefree.motion.tree.state import TreeModel
+from framefree.motion.tree.tree import Tree
 
 POSE, TWIST = 7, 6
 """Numbers of a body in x and in v."""
@@ -43,7 +43,7 @@ class MaximalModel:
 
     def __init__(self, machine: Machine, stabilisation: float = 0.0) -> None:
         self.machine, self.stabilisation = machine, stabilisation
-        self.tree = TreeModel(machine)
+        self.tree = Tree(machine.tree)
         self.links: list[Link] = self.tree.links
         self.on_body = [step_of(se3.inverse(link.to_body)) for link in self.links]
         self.to_body = [step_of(link.to_body) for link in self.links]

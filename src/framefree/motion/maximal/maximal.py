@@ -18,22 +18,25 @@ machine's own state.
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import casadi as ca
 import numpy as np
 
-from framefree.geometry import quaternion, se3
+from framefree.geometry import se3
 from framefree.kernel import Kernel
-from framefree.machine import Machine, MachineError
-from framefree.machine.values import constant_pose
-from framefree.motion import forces
-from framefree.motion.equations import Equations, Output, Quantity
-from framefree.motion.maximal.kinematics import MaximalModel, stack, step_of
+from framefree.machine import Free, Machine, MachineError
+from framefree.motion.constrained import Constrained
+from framefree.motion.equations import Equations
+from framefree.motion.load import Load
+from framefree.motion.maximal.groups import BodyGroup
+from framefree.motion.maximal.joints import kept_coordinates
+from framefree.motion.maximal.kinematics import Kinematics, MaximalModel, stack
 from framefree.motion.maximal.state import MaximalState
 from framefree.motion.maximal.sweeps import LoopedMaximal, supports_loops
-from framefree.motion.spatial import Matrix, Twist
-
-Outputs = dict[str, Output]
+from framefree.motion.quantities import Outputs, Recipe, matrix, table, vector
+from framefree.motion.spatial import Matrix
+from framefree.motion.tree import Tree
 
 LOOPED = 32
 """From so many bodies on, quantities that can be are compiled as loops over bodies."""
@@ -72,71 +75,120 @@ class Maximal(Equations):
     machine : Machine
     stabilisation : float
         1/s; joints and loops that are apart come together at this rate. Zero: they stay apart.
+
+    Notes
+    -----
+    `force` is a wrench on every body, in body axes (6N). Beside what every formulation has, there
+    are
+
+        from_joints(joint_x, joint_v)       x and v of a state of the joints
+        joint_inverse(x, v, a, force)       motor forces (nv of the machine) for an acceleration
+        kkt(x, v, force, joint_force)       matrix and right side of the whole system
+        kkt_multipliers(...)                its lam, what the child exerts on the parent
+        schur(x), projector(x), mobility(x), project(x, v), respond(x, force)
+        stacked_jacobian(x)                 T (6N, nv of the machine): v = T joint_v
+        motors(x)                           B (6N, nv of the machine): wrenches of joint forces
+        known_force(x, v)                   gravity, gyroscopic and passive wrenches
+        violation(x)                        how far joints and loops are apart
     """
 
     name = "maximal"
+    offers = (*Tree.offers, "loop_wrench", "constraint", "constraint_force", "multipliers")
+    keeps = True
 
     def __init__(self, machine: Machine, stabilisation: float = 0.0) -> None:
         super().__init__(machine)
         self.model = MaximalModel(machine, stabilisation)
-        self._latest: MaximalState | None = None
         nx, nv = self.model.nx, self.model.nv
         self.sizes = {
             "x": nx,
-            "v": nv,
-            "a": nv,
-            "force": nv,
-            "joint_force": machine.nv,
+            **dict.fromkeys(("v", "a", "force"), nv),
+            **dict.fromkeys(("joint_force", "joint_v"), machine.nv),
             "joint_x": machine.nx,
-            "joint_v": machine.nv,
+            "u": machine.nu,
         }
-        driven = ("x", "v", "force", "joint_force")
-        self.quantities = {
-            "mass": Quantity(("x",), self._mass),
-            "bias": Quantity(("x", "v"), self._bias),
-            "coriolis": Quantity(("x", "v"), self._coriolis),
-            "gravity": Quantity(("x",), self._gravity),
-            "forward": Quantity(driven, self._forward),
-            "inverse": Quantity(("x", "v", "a"), self._inverse),
-            "joint_inverse": Quantity(("x", "v", "a", "force"), self._joint_inverse),
-            "body_pose": Quantity(("x",), self._body_pose),
-            "body_velocity": Quantity(("x", "v"), self._body_velocity),
-            "body_acceleration": Quantity(("x", "v", "a"), self._body_acceleration),
-            "energy": Quantity(("x", "v"), self._energy),
-            "dissipation": Quantity(("x", "v"), self._dissipation),
-            "momentum": Quantity(("x", "v"), self._momentum),
-            "power": Quantity(driven, self._power),
-            "joint_wrench": Quantity(driven, self._joint_wrench),
-            "loop_wrench": Quantity(driven, self._loop_wrench),
-            "multipliers": Quantity(driven, self._multipliers),
-            "constraints": Quantity(("x",), self._constraints),
-            "constraint_bias": Quantity(("x", "v"), self._constraint_bias),
-            "violation": Quantity(("x",), self._violation),
-            "kkt": Quantity(driven, self._kkt),
-            "schur": Quantity(("x",), self._schur),
-            "projector": Quantity(("x",), self._projector),
-            "mobility": Quantity(("x",), self._mobility),
-            "project": Quantity(("x", "v"), self._project),
-            "respond": Quantity(("x", "force"), self._respond),
-            "stacked_jacobian": Quantity(("x",), self._stacked_jacobian),
-            "motors": Quantity(("x",), self._motors),
-            "known_force": Quantity(("x", "v"), self._known_force),
-            "rate": Quantity(("x", "v"), self._rate),
-            "joint_state": Quantity(("x", "v"), self._joint_state),
-            "from_joints": Quantity(("joint_x", "joint_v"), self._from_joints),
+        self.x_names, self.v_names = self._names()
+        self.group = BodyGroup(self.model)
+        both = ("x", "v", "force", "joint_force")
+        self.own = {
+            "joint_inverse": Recipe(("x", "v", "a", "force"), self._joint_inverse),
+            "kkt": Recipe(both, self._kkt),
+            "kkt_multipliers": Recipe(both, _kkt_multipliers),
+            "violation": Recipe(("x",), self._violation),
+            "schur": Recipe(("x",), self._schur),
+            "projector": Recipe(("x",), _projector),
+            "mobility": Recipe(("x",), _mobility),
+            "project": Recipe(("x", "v"), _project),
+            "respond": Recipe(("x", "force"), _respond),
+            "stacked_jacobian": Recipe(("x",), _stacked_jacobian),
+            "motors": Recipe(("x",), _motors),
+            "known_force": Recipe(("x", "v"), _known_force),
+            "from_joints": Recipe(("joint_x", "joint_v"), self._from_joints),
         }
 
-    def quantity(self, name: str) -> Quantity:
-        """Return the recipe of a quantity, `jacobian:FRAME` included."""
-        kind, _, which = name.partition(":")
-        if kind == "jacobian":
-            return Quantity(("x",), lambda x: self._jacobian(which))
-        if kind == "jacobian_rate":
-            # A frame's twist is a constant matrix times the twist of its body.
-            return Quantity(("x", "v"), lambda x, v: self._jacobian_rate(which))
-        if kind == "frame_pose":
-            return Quantity(("x",), lambda x: self._frame_pose(which, x))
-        return super().quantity(name)
+    def _names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return a name for every number of x and of v."""
+        bodies = [body.name for body in self.machine.bodies]
+        pose, twist = ("x", "y", "z", "qw", "qx", "qy", "qz"), ("vx", "vy", "vz", "wx", "wy", "wz")
+        joints = self.machine.joints
+        kept = [
+            joints[i].x_names[k]
+            for i in self.model.kept
+            for k in kept_coordinates(joints[i].kind)
+        ]
+        return (
+            (
+                *(f"{name}.{part}" for name in bodies for part in pose),
+                *kept,
+            ),
+            tuple(f"{name}.{part}" for name in bodies for part in twist),
+        )
+
+    # ------------------------------------------------------------------ the contract
+
+    def at(self, x: Matrix, v: Matrix | None = None, t: Any = 0) -> MaximalState:
+        """Return a symbolic state; without v the bodies are at rest."""
+        return MaximalState(self, x, ca.SX(self.model.nv, 1) if v is None else v, t)
+
+    def rate_matrix(self, x: Matrix) -> Matrix:
+        """Return A (nx x 6N) with dx/dt = A v."""
+        v = ca.SX.sym("v", self.model.nv)
+        body = Free()
+        blocks = [body.rate(x[7 * i : 7 * i + 7]) for i in range(len(self.machine.bodies))]
+        kept = Kinematics(self.model, x, v).kept_rates
+        return ca.vertcat(ca.diagcat(*blocks), ca.jacobian(kept, v))
+
+    def deviation(self, x: Matrix, v: Matrix, a: Matrix) -> tuple[Matrix, Matrix]:
+        """Return W (6N x 6N), that of bodies which move freely, and its rate along (v, a)."""
+        blocks = [
+            [se3.little_adjoint(column[6 * i : 6 * i + 6]) for i in range(v.shape[0] // 6)]
+            for column in (v, a)
+        ]
+        W, W_rate = (ca.diagcat(*parts) if parts else ca.SX(0, 0) for parts in blocks)
+        return W, W_rate
+
+    def start(self, x: np.ndarray, v: np.ndarray, parameters: Any = None) -> tuple[Any, Any]:
+        """Return poses and twists of the bodies for a state of the joints."""
+        if self._closure is not None:
+            x, v = self._closure.consistent(x, v, parameters)
+        own = self.numbers("from_joints", parameters, joint_x=x, joint_v=v)
+        return own[0], own[1]
+
+    def restore(self, x: Matrix, v: Matrix, t: Matrix, rounds: int) -> tuple[Matrix, Matrix]:
+        """Return a symbolic state with all joints together and all loops closed.
+
+        Joint coordinates are read off the poses, and the poses built from them again.
+        """
+        parameters = self.machine.parameters
+        more = [parameters.symbols] if len(parameters) else []
+        joint_x, joint_v = self.functions["joint_state"](x, v, *more)
+        if self._closure is not None:
+            joint_x, joint_v = self._closure.restore(joint_x, joint_v, t, rounds)
+        return self.functions["from_joints"](joint_x, joint_v, *more)
+
+    @cached_property
+    def _closure(self) -> Constrained | None:
+        return Constrained(self.machine) if self.machine.closed else None
 
     def kernel(self, name: str) -> Kernel:
         """Return the compiled call of a quantity; for long machines a native loop over bodies."""
@@ -157,7 +209,7 @@ class Maximal(Equations):
 
         Singular values of J, its rows scaled to unit length, below `tolerance` count as zero.
         """
-        J = np.asarray(self.functions["constraints"](np.asarray(x, float)).full())
+        J = self.numbers("constraint", x=np.asarray(x, float), v=np.zeros(self.model.nv))[0]
         lengths = np.linalg.norm(J, axis=1)
         J = J / np.where(lengths > 0, lengths, 1.0)[:, None]
         U, sizes, _ = np.linalg.svd(J)
@@ -183,116 +235,36 @@ class Maximal(Equations):
         found += [("loop", loop.name) for loop in machine.loops for _ in range(loop.size)]
         return (*found, *(("coupling", coupling.name) for coupling in machine.couplings))
 
-    def _at(self, x: Matrix, v: Matrix | None = None) -> MaximalState:
-        """Return the state (x, v), or some state at x if no velocity is given.
+    # ------------------------------------------------------------------ quantities of its own
 
-        The latest is kept: quantities of the same symbols share what they have traced.
-        """
-        latest = self._latest
-        if latest is None or latest.x is not x or (v is not None and latest.v is not v):
-            latest = MaximalState(self.model, x, ca.SX(self.model.nv, 1) if v is None else v)
-            self._latest = latest
-        return latest
+    def _joint_inverse(self, state: MaximalState, a: Matrix, force: Matrix) -> Outputs:
+        return {"joint_force": vector(state.joint_forces(a, force)[0])}
 
-    # Each method below gives the named outputs of one quantity for symbols of its inputs.
-
-    def _mass(self, x: Matrix) -> Outputs:
-        return {"mass": self._square(self._at(x).mass)}
-
-    def _coriolis(self, x: Matrix, v: Matrix) -> Outputs:
-        return {"coriolis": self._square(self._at(x, v).coriolis)}
-
-    def _bias(self, x: Matrix, v: Matrix) -> Outputs:
-        return {"bias": self._vector(self._port(self._at(x, v), ca.SX(self.model.nv, 1)))}
-
-    def _inverse(self, x: Matrix, v: Matrix, a: Matrix) -> Outputs:
-        return {"force": self._vector(self._port(self._at(x, v), a))}
-
-    def _port(self, state: MaximalState, a: Matrix) -> Matrix:
-        """Wrenches that give acceleration a while joints and motors carry nothing (lam = 0)."""
-        rotors = state.armature @ (state.rows.rate_rows @ a - state.rows.rate_bias)
-        motion = ca.diagcat(*self.model.inertias) @ a + state.rows.rate_rows.T @ rotors
-        return motion - stack(state.known_wrenches) + state.rows.rate_rows.T @ state.resistance
-
-    def _gravity(self, x: Matrix) -> Outputs:
-        return {"gravity": self._vector(-stack(self._at(x).gravity_wrenches))}
-
-    def _forward(self, x: Matrix, v: Matrix, force: Matrix, joint_force: Matrix) -> Outputs:
-        state = self._at(x, v)
-        solution = state.solve(force, joint_force)
-        return {"a": self._vector(state.at.of_links(solution.accelerations))}
-
-    def _joint_inverse(self, x: Matrix, v: Matrix, a: Matrix, force: Matrix) -> Outputs:
-        found = self._at(x, v).joint_forces(a, force)[0]
-        return {"joint_force": Output(found, (self.machine.nv,))}
-
-    def _joint_wrench(self, x: Matrix, v: Matrix, force: Matrix, joint_force: Matrix) -> Outputs:
-        state = self._at(x, v)
-        rows = []
-        for link, wrench in zip(state.links, state.solve(force, joint_force).wrenches, strict=True):
-            turned = ca.diagcat(link.to_joint, link.to_joint) @ wrench
-            rows.append(turned.T)
-        return {"wrench": _table(rows, 6)}
-
-    def _loop_wrench(self, x: Matrix, v: Matrix, force: Matrix, joint_force: Matrix) -> Outputs:
-        state = self._at(x, v)
-        multipliers = state.solve(force, joint_force).multipliers
-        rows, start = [], 0
-        for N in state.rows.loop_blocked:
-            rows.append(-(N @ multipliers[start : start + N.shape[1]]).T)
-            start += N.shape[1]
-        return {"wrench": _table(rows, 6)}
-
-    def _multipliers(self, x: Matrix, v: Matrix, force: Matrix, joint_force: Matrix) -> Outputs:
-        state = self._at(x, v)
-        solution = state.solve(force, joint_force)
-        joints = [
-            -d.N.T @ wrench
-            for d, wrench in zip(state.at.directions, solution.wrenches, strict=True)
-        ]
-        value = ca.vertcat(stack(joints), solution.multipliers)
-        return {"multipliers": Output(value, (len(self.rows),))}
-
-    def _constraints(self, x: Matrix) -> Outputs:
-        value = self._at(x).rows.all_rows
-        return {"jacobian": Output(value, (len(self.rows), self.model.nv))}
-
-    def _constraint_bias(self, x: Matrix, v: Matrix) -> Outputs:
-        value = self._at(x, v).rows.all_right
-        return {"bias": Output(value, (len(self.rows),))}
-
-    def _violation(self, x: Matrix) -> Outputs:
-        state = self._at(x)
+    def _violation(self, state: MaximalState) -> Outputs:
         loops = [
-            ca.SX(loop.residual(state.at.bodies.relative(loop)[2])) for loop in self.machine.loops
+            ca.SX(loop.residual(state.bodies.relative(loop)[2])) for loop in self.machine.loops
         ]
-        size = sum(loop.size for loop in self.machine.loops)
-        return {
-            "joints": _table([error.T for error in state.at.violations], 6),
-            "loops": Output(stack(loops), (size,)),
-        }
+        return {"joints": table(state.at.violations, 6), "loops": vector(stack(loops))}
 
-    def _kkt(self, x: Matrix, v: Matrix, force: Matrix, joint_force: Matrix) -> Outputs:
-        state = self._at(x, v)
-        J, geared = state.rows.all_rows, self._geared()
-        G = state.rows.rate_rows[geared, :]
+    def _kkt(self, state: MaximalState, force: Matrix, joint_force: Matrix) -> Outputs:
+        J, geared = state.held.all_rows, self._geared()
+        G = state.held.rate_rows[geared, :]
         softness = ca.diag(1 / ca.diag(state.armature)[geared])
         m, g = J.shape[0], len(geared)
-        matrix = ca.blockcat(
+        system = ca.blockcat(
             [
                 [ca.diagcat(*self.model.inertias), J.T, G.T],
                 [J, ca.SX(m, m), ca.SX(m, g)],
                 [G, ca.SX(g, m), -softness],
             ]
         )
-        motors = state.rows.rate_rows.T @ (joint_force - state.resistance)
+        motors = state.held.rate_rows.T @ (joint_force - state.resistance)
         right = ca.vertcat(
             force + stack(state.known_wrenches) + motors,
-            state.rows.all_right,
-            state.rows.rate_bias[geared],
+            state.held.all_right,
+            state.held.rate_bias[geared],
         )
-        size = right.shape[0]
-        return {"matrix": Output(matrix, (size, size)), "right": Output(right, (size,))}
+        return {"matrix": matrix(system), "right": vector(right)}
 
     def _geared(self) -> list[int]:
         """Return the indices of the velocities that turn a rotor."""
@@ -300,16 +272,14 @@ class Maximal(Equations):
         values = ca.diag(ca.diagcat(*diagonal)) if diagonal else ca.SX(0, 1)
         return [k for k in range(values.shape[0]) if not values[k].is_zero()]
 
-    def _schur(self, x: Matrix) -> Outputs:
+    def _schur(self, state: MaximalState) -> Outputs:
         self._refuse_massless()
-        state, geared = self._at(x), self._geared()
-        rows = ca.vertcat(state.rows.all_rows, state.rows.rate_rows[geared, :])
+        geared = self._geared()
+        rows = ca.vertcat(state.held.all_rows, state.held.rate_rows[geared, :])
         inverse = ca.diagcat(*(ca.inv(ca.densify(M)) for M in self.model.inertias))
         softness = ca.diag(1 / ca.diag(state.armature)[geared])
-        value = rows @ inverse @ rows.T + ca.diagcat(
-            ca.SX(len(self.rows), len(self.rows)), softness
-        )
-        return {"schur": Output(value, value.shape)}
+        rigid = ca.SX(len(self.rows), len(self.rows))
+        return {"schur": matrix(rows @ inverse @ rows.T + ca.diagcat(rigid, softness))}
 
     def _refuse_massless(self) -> None:
         for body, M in zip(self.machine.bodies, self.model.inertias, strict=True):
@@ -319,120 +289,46 @@ class Maximal(Equations):
                     "singular; `mobility` and `projector` do without"
                 )
 
-    def _mobility(self, x: Matrix) -> Outputs:
-        return {"mobility": self._square(self._at(x).respond(ca.SX.eye(self.model.nv)))}
-
-    def _projector(self, x: Matrix) -> Outputs:
-        state = self._at(x)
-        return {"projector": self._square(state.respond(state.mass))}
-
-    def _project(self, x: Matrix, v: Matrix) -> Outputs:
-        state = self._at(x)
-        return {"velocity": self._vector(state.respond(state.mass @ v))}
-
-    def _respond(self, x: Matrix, force: Matrix) -> Outputs:
-        return {"a": self._vector(self._at(x).respond(force))}
-
-    def _stacked_jacobian(self, x: Matrix) -> Outputs:
-        value = self._at(x).stacked_jacobian
-        return {"jacobian": Output(value, (self.model.nv, self.machine.nv))}
-
-    def _motors(self, x: Matrix) -> Outputs:
-        value = self._at(x).rows.rate_rows.T
-        return {"motors": Output(value, (self.model.nv, self.machine.nv))}
-
-    def _known_force(self, x: Matrix, v: Matrix) -> Outputs:
-        state = self._at(x, v)
-        passive = stack(state.passive_wrenches) - state.rows.rate_rows.T @ state.resistance
-        rotors = state.rows.rate_rows.T @ (state.armature @ state.rows.rate_bias)
-        return {
-            "gravity": self._vector(stack(state.gravity_wrenches)),
-            "gyroscopic": self._vector(stack(state.gyroscopic_wrenches) + rotors),
-            "passive": self._vector(passive),
-        }
-
-    def _jacobian(self, frame: str) -> Outputs:
-        found = self.machine.frame(frame)
-        index = self.machine.body_index[found.body]
-        value = ca.SX(6, self.model.nv)
-        if index >= 0:
-            step = step_of(constant_pose(found.pose))
-            value[:, 6 * index : 6 * index + 6] = ca.vertcat(
-                *step.twist_into(Twist.of(ca.SX.eye(6)))
-            )
-        return {"jacobian": Output(value, value.shape)}
-
-    def _jacobian_rate(self, frame: str) -> Outputs:
-        self.machine.frame(frame)
-        return {"jacobian": Output(ca.SX(6, self.model.nv), (6, self.model.nv))}
-
-    def _frame_pose(self, frame: str, x: Matrix) -> Outputs:
-        value = self._at(x).at.bodies.pose(self.machine.frame(frame))
-        return {"pose": Output(ca.SX(value), (4, 4))}
-
-    def _body_pose(self, x: Matrix) -> Outputs:
-        rows = [ca.vec(ca.densify(G).T).T for G in self._at(x).at.poses]
-        table = _table(rows, 16)
-        return {"pose": Output(table.value, (len(rows), 4, 4))}
-
-    def _body_velocity(self, x: Matrix, v: Matrix) -> Outputs:
-        return {"velocity": _table([xi.T for xi in self._at(x, v).at.twists], 6)}
-
-    def _body_acceleration(self, x: Matrix, v: Matrix, a: Matrix) -> Outputs:
-        return {"acceleration": _table([one.T for one in self._at(x, v).at.split(a)], 6)}
-
-    def _energy(self, x: Matrix, v: Matrix) -> Outputs:
-        state = self._at(x, v)
-        potential = forces.potential(state.at.bodies, state.at.joint_x)
-        return {"kinetic": Output(state.kinetic, ()), "potential": Output(potential, ())}
-
-    def _dissipation(self, x: Matrix, v: Matrix) -> Outputs:
-        state = self._at(x, v)
-        return {"dissipation": Output(forces.dissipation(state.at.bodies, state.at.joint_v), ())}
-
-    def _power(self, x: Matrix, v: Matrix, force: Matrix, joint_force: Matrix) -> Outputs:
-        state = self._at(x, v)
-        given = ca.dot(v, force) + ca.dot(state.at.joint_v, joint_force)
-        return {
-            "power": Output(given + forces.passive_power(state.at.bodies, state.at.joint_v), ())
-        }
-
-    def _momentum(self, x: Matrix, v: Matrix) -> Outputs:
-        linear, angular, centroidal = forces.momentum(self._at(x, v).at.bodies)
-        return {
-            "linear": Output(linear, (3,)),
-            "angular": Output(angular, (3,)),
-            "centroidal": Output(centroidal, (3,)),
-        }
-
-    def _rate(self, x: Matrix, v: Matrix) -> Outputs:
-        state = self._at(x, v)
-        parts = []
-        for i, xi in enumerate(state.at.twists):
-            wxyz = x[7 * i + 3 : 7 * i + 7]
-            parts.append(se3.rotation(state.at.poses[i]) @ xi[:3])
-            parts.append(quaternion.rate(wxyz, xi[3:]))
-        parts.append(state.at.kept_rates)
-        return {"rate": Output(stack(parts), (self.model.nx,))}
-
-    def _joint_state(self, x: Matrix, v: Matrix) -> Outputs:
-        state = self._at(x, v)
-        return {
-            "joint_x": Output(state.at.joint_x, (self.machine.nx,)),
-            "joint_v": Output(state.at.joint_v, (self.machine.nv,)),
-        }
-
-    def _from_joints(self, joint_x: Matrix, joint_v: Matrix) -> Outputs:
+    def _from_joints(self, state: None, joint_x: Matrix, joint_v: Matrix) -> Outputs:
         x, v = self.model.from_joints(joint_x, joint_v)
-        return {"x": Output(x, (self.model.nx,)), "v": Output(v, (self.model.nv,))}
-
-    def _vector(self, value: Matrix) -> Output:
-        return Output(value, (self.model.nv,))
-
-    def _square(self, value: Matrix) -> Output:
-        return Output(value, (self.model.nv, self.model.nv))
+        return {"x": vector(x), "v": vector(v)}
 
 
-def _table(rows: list[Matrix], width: int) -> Output:
-    value = ca.vertcat(*rows) if rows else ca.SX(0, width)
-    return Output(value, (len(rows), width))
+def _kkt_multipliers(state: MaximalState, force: Matrix, joint_force: Matrix) -> Outputs:
+    load = Load(state.machine, force=force, joint_force=joint_force)
+    return {"multipliers": vector(state.kkt_multipliers(load))}
+
+
+def _mobility(state: MaximalState) -> Outputs:
+    return {"mobility": matrix(state.respond(ca.SX.eye(state.v.shape[0])))}
+
+
+def _projector(state: MaximalState) -> Outputs:
+    return {"projector": matrix(state.respond(state.mass))}
+
+
+def _project(state: MaximalState) -> Outputs:
+    """Nearest velocity that the joints allow, in the metric of M."""
+    return {"velocity": vector(state.respond(state.mass @ state.v))}
+
+
+def _respond(state: MaximalState, force: Matrix) -> Outputs:
+    return {"a": vector(state.respond(force))}
+
+
+def _stacked_jacobian(state: MaximalState) -> Outputs:
+    return {"jacobian": matrix(state.stacked_jacobian)}
+
+
+def _motors(state: MaximalState) -> Outputs:
+    return {"motors": matrix(state.joint_jacobian.T)}
+
+
+def _known_force(state: MaximalState) -> Outputs:
+    G = state.joint_jacobian
+    rotors = G.T @ (state.armature @ state.held.rate_bias)
+    return {
+        "gravity": vector(stack(state.gravity_wrenches)),
+        "gyroscopic": vector(stack(state.gyroscopic_wrenches) + rotors),
+        "passive": vector(stack(state.passive_wrenches) - G.T @ state.resistance),
+    }

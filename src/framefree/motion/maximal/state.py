@@ -2,28 +2,104 @@
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import casadi as ca
+import numpy as np
 
 from framefree.geometry import se3
-from framefree.machine.values import constant
+from framefree.machine.values import constant, constant_pose
 from framefree.motion import forces
+from framefree.motion.constrained.rows import ConstraintRows
+from framefree.motion.load import Load
 from framefree.motion.maximal.graph import Connection, Elimination, Solution
-from framefree.motion.maximal.kinematics import Kinematics, MaximalModel, stack
+from framefree.motion.maximal.kinematics import Kinematics, stack
 from framefree.motion.maximal.rows import Rows
 from framefree.motion.spatial import Matrix, Twist, Wrench
+from framefree.motion.state import ConstraintError, Jacobian, State, step_of, twists_into
 from framefree.motion.tree import recursion
 from framefree.motion.tree.coriolis import BODY_FACTORS
 
+if TYPE_CHECKING:
+    from framefree.motion.maximal.maximal import Maximal
 
-class MaximalState:
-    """A state (x, v) of a `MaximalModel`. Everything is computed when first asked for."""
 
-    def __init__(self, model: MaximalModel, x: Matrix, v: Matrix) -> None:
-        self.model, self.machine, self.links = model, model.machine, model.links
-        self.x, self.v = x, v
-        self.at = Kinematics(model, x, v)
-        self.rows = Rows(self.at)
+class MaximalState(State):
+    """Poses x and twists v of all bodies, and what joints, loops and couplings make of them."""
+
+    equations: "Maximal"
+
+    def __init__(self, equations: "Maximal", x: Matrix, v: Matrix, t: Matrix) -> None:
+        self.equations, self.model = equations, equations.model
+        self.links = self.model.links
+        self.x, self.v, self.t = x, v, t
+        self.at = Kinematics(self.model, x, v)
+        self.held = Rows(self.at)
+
+    # ------------------------------------------------------------------ bodies, joints
+
+    @property
+    def poses(self) -> list[Matrix]:
+        """Pose (4x4) of every body."""
+        return self.at.poses
+
+    @property
+    def twists(self) -> list[Matrix]:
+        """Body twist (6) of every body."""
+        return self.at.twists
+
+    def accelerations(self, a: Matrix) -> list[Matrix]:
+        """Rate (6) of every body twist: the six rows of a."""
+        return self.at.split(a)
+
+    def jacobian(self, frame: str) -> Jacobian:
+        """Return the body Jacobian of a frame: a constant, as its body's twist is part of v."""
+        found = self.machine.frame(frame)
+        index = self.machine.body_index[found.body]
+        value = ca.SX(6, self.model.nv)
+        if index >= 0:
+            step = step_of(constant_pose(found.pose))
+            value[:, 6 * index : 6 * index + 6] = twists_into(step, ca.SX.eye(6))
+        return Jacobian(value, ca.SX(6, self.model.nv))
+
+    @property
+    def joint_x(self) -> Matrix:
+        """Coordinates of the joints, read off the poses."""
+        return self.at.joint_x
+
+    @property
+    def joint_v(self) -> Matrix:
+        """Velocities of the joints."""
+        return self.at.joint_v
+
+    @property
+    def joint_jacobian(self) -> Matrix:
+        """G (nv of the machine x 6N): joint rates = G v."""
+        return self.held.rate_rows
+
+    @cached_property
+    def rows(self) -> ConstraintRows:
+        """``J a = gamma`` of joints, loops and couplings."""
+        J, zero = self.held.all_rows, ca.SX(self.held.all_rows.shape[0], 1)
+        lengths = ca.vertcat(ca.SX(0, 1), *(ca.sumsqr(J[i, :]) for i in range(J.shape[0])))
+        none, gains = ca.SX(*J.shape), np.zeros((J.shape[0], 2))
+        return ConstraintRows(
+            J, self.held.all_right, None, J @ self.v, zero, none, lengths, gains
+        )
+
+    def constraint_errors(self) -> dict[str, ConstraintError]:
+        """Return how far joints and loops are apart at most (m or rad)."""
+        apart = {
+            "joints_apart": stack(self.at.violations),
+            "loops_apart": stack(
+                [ca.SX(loop.residual(self.bodies.relative(loop)[2])) for loop in self.machine.loops]
+            ),
+        }
+        return {
+            name: ConstraintError(ca.mmax(ca.fabs(value)), ("most",))
+            for name, value in apart.items()
+            if value.numel()
+        }
 
     # ------------------------------------------------------------------ loads
 
@@ -75,16 +151,63 @@ class MaximalState:
                 self.links, self.at.steps, self.at.directions, self.model.tree.inertias, strict=True
             )
         ]
-        return Elimination(connections, self.rows.border)
+        return Elimination(connections, self.held.border)
 
-    def solve(self, force: Matrix, joint_force: Matrix) -> Solution:
-        """Solve for wrenches on the bodies (6N) and motor forces (nv)."""
+    def solve(self, load: Load) -> Solution:
+        """Solve the KKT system under a load."""
+        force = load.stacked if load.force is None else load.stacked + load.force
         wrenches = [
             w + known for w, known in zip(self.at.split(force), self.known_wrenches, strict=True)
         ]
         return self.system.solve(
-            self.at.to_links(wrenches), joint_force - self.resistance, self.at.biases
+            self.at.to_links(wrenches), load.joint_force - self.resistance, self.at.biases
         )
+
+    def forward(self, load: Load) -> Matrix:
+        """Return the rates of all twists (6N) under a load."""
+        return self.at.of_links(self.solve(load).accelerations)
+
+    def accelerate(self, force: Matrix) -> Matrix:
+        """Return the rates of all twists (6N) under wrenches on the bodies (6N)."""
+        return self.forward(Load(self.machine, force=force))
+
+    def inverse(self, a: Matrix) -> Matrix:
+        """Return the wrenches (6N) that give acceleration a while joints and motors carry nothing."""
+        rotors = self.armature @ (self.held.rate_rows @ a - self.held.rate_bias)
+        motion = ca.diagcat(*self.model.inertias) @ a + self.held.rate_rows.T @ rotors
+        return motion - stack(self.known_wrenches) + self.held.rate_rows.T @ self.resistance
+
+    def carried_wrenches(self, a: Matrix, load: Load) -> list[Matrix]:
+        """Return the wrench (6) that each joint carries under a load, in the child's joint frame."""
+        return [
+            ca.diagcat(link.to_joint, link.to_joint) @ wrench
+            for link, wrench in zip(self.links, self.solve(load).wrenches, strict=True)
+        ]
+
+    def joint_wrenches(self, load: Load) -> list[Matrix]:
+        """Return the wrench (6) that each joint carries, in the child's joint frame."""
+        return self.carried_wrenches(ca.SX(0, 1), load)
+
+    def loop_wrenches(self, load: Load) -> list[Matrix]:
+        """Return the wrench (6) of frame a on frame b of every loop, in b's axes."""
+        multipliers, start, wrenches = self.solve(load).multipliers, 0, []
+        for N in self.held.loop_blocked:
+            wrenches.append(-N @ multipliers[start : start + N.shape[1]])
+            start += N.shape[1]
+        return wrenches
+
+    def multipliers(self, load: Load) -> Matrix:
+        """Return lam (rows) of ``M a + bias = force + J^T lam``: what the parent exerts."""
+        return -self.kkt_multipliers(load)
+
+    def kkt_multipliers(self, load: Load) -> Matrix:
+        """Return lam of the KKT system ``M a + bias + J^T lam = force``: child on parent."""
+        solution = self.solve(load)
+        joints = [
+            -d.N.T @ wrench
+            for d, wrench in zip(self.at.directions, solution.wrenches, strict=True)
+        ]
+        return ca.vertcat(stack(joints), solution.multipliers)
 
     def respond(self, force: Matrix) -> Matrix:
         """Return ``Phi_c force`` (6N x k): acceleration for wrenches alone, nothing else acting."""
@@ -132,7 +255,7 @@ class MaximalState:
     @cached_property
     def mass(self) -> Matrix:
         """M (6N x 6N): bodies, and rotors G^T A G."""
-        rotors = self.rows.rate_rows.T @ self.armature @ self.rows.rate_rows
+        rotors = self.held.rate_rows.T @ self.armature @ self.held.rate_rows
         return ca.diagcat(*self.model.inertias) + rotors
 
     @cached_property
@@ -143,7 +266,7 @@ class MaximalState:
             for M, xi in zip(self.model.inertias, self.at.twists, strict=True)
         ]
         return (
-            ca.diagcat(*bodies) + self.rows.rate_rows.T @ self.armature @ self.rows.rate_rows_rate
+            ca.diagcat(*bodies) + self.held.rate_rows.T @ self.armature @ self.held.rate_rows_rate
         )
 
     @cached_property
@@ -161,6 +284,17 @@ class MaximalState:
 
     # ------------------------------------------------------------------ energy
 
+    @property
+    def gravity_force(self) -> Matrix:
+        """Wrenches (6N) that hold every body against gravity alone."""
+        return -stack(self.gravity_wrenches)
+
+    def power(self, load: Load) -> Matrix:
+        """Return the rate of the energy (W) under a load."""
+        force = load.stacked if load.force is None else load.stacked + load.force
+        given = ca.dot(self.v, force) + ca.dot(self.joint_v, load.joint_force)
+        return given + self.passive_power
+
     @cached_property
     def kinetic(self) -> Matrix:
         """Kinetic energy (J), of rotors and added mass too."""
@@ -168,3 +302,18 @@ class MaximalState:
         for M, xi in zip(self.model.inertias, self.at.twists, strict=True):
             total += ca.dot(xi, M @ xi)
         return total / 2
+
+    # ------------------------------------------------------------------ derivatives
+
+    def forward_slopes(self, force: Matrix) -> tuple[Matrix, Matrix, Matrix]:
+        """Return the slopes (6N x 6N) of `accelerate` by x, by v and by the force.
+
+        The elimination itself is differentiated, so that the slopes are those of what is computed
+        also where joints are apart.
+        """
+        a = self.accelerate(force)
+        return self.along(a), ca.jacobian(a, self.v), self.respond(ca.SX.eye(self.model.nv))
+
+    def sensitivity(self, force: Matrix) -> Matrix:
+        """Return the slopes (6N x n) of `accelerate` by the machine's n tunable numbers."""
+        return ca.jacobian(self.accelerate(force), self.machine.parameters.symbols)

@@ -5,7 +5,7 @@ serve every tree with springs, dampers and fluid; loops and couplings need strai
 """
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 
 import casadi as ca
 
@@ -14,6 +14,7 @@ from framefree.machine import Machine
 from framefree.machine.part import plain
 from framefree.motion.maximal.bodies import BodyClass, class_key, connection_function
 from framefree.motion.maximal.kinematics import POSE, TWIST, MaximalModel
+from framefree.motion.quantities import LOADS
 
 FRAME, HALF = 12, 21
 
@@ -40,27 +41,30 @@ class LoopedMaximal:
     @cached_property
     def programs(self) -> dict[str, Callable[[], Calls]]:
         """Programs by the name of the quantity."""
-        return {
-            "forward": self.forward,
-            "joint_wrench": self.joint_wrench,
+        programs: dict[str, Callable[[], Calls]] = {
             "joint_inverse": self.joint_inverse,
             "respond": self.respond,
             "project": self.project,
         }
+        for version in ("", "joint_force", "both"):
+            suffix = f":{version}" if version else ""
+            programs[f"forward{suffix}"] = partial(self.forward, LOADS[version])
+            programs[f"joint_wrench{suffix}"] = partial(self.joint_wrench, LOADS[version])
+        return programs
 
     # ------------------------------------------------------------------ programs
 
-    def forward(self) -> Calls:
-        """Accelerations of the bodies: ``forward(x, v, force, joint_force)``."""
-        sweeps = Sweeps(self, "forward", inputs=("x", "v", "force", "joint_force"))
+    def forward(self, load: tuple[str, ...]) -> Calls:
+        """Accelerations of the bodies under a load: ``forward(x, v, *load)``, see `LOADS`."""
+        sweeps = Sweeps(self, "forward", inputs=("x", "v", *load))
         result = sweeps.calls.output("a", (self.model.nv,))
         sweeps.inwards(sweeps.factor, sweeps.motion, sweeps.eliminate, sweeps.forget)
         sweeps.outwards(lambda i: sweeps.accelerate(i, result))
         return sweeps.calls
 
-    def joint_wrench(self) -> Calls:
-        """Wrenches that the joints carry: ``joint_wrench(x, v, force, joint_force)``."""
-        sweeps = Sweeps(self, "joint_wrench", inputs=("x", "v", "force", "joint_force"))
+    def joint_wrench(self, load: tuple[str, ...]) -> Calls:
+        """Wrenches that the joints carry under a load: ``joint_wrench(x, v, *load)``."""
+        sweeps = Sweeps(self, "joint_wrench", inputs=("x", "v", *load))
         result = sweeps.calls.output("wrench", (len(self.links), TWIST))
         sweeps.inwards(sweeps.factor, sweeps.motion, sweeps.eliminate)
         bodies = sweeps.calls.block(self.model.nv)
@@ -130,6 +134,8 @@ class Sweeps:
         self.inputs = {
             key: self.calls.input(key, (sizes.get(key, self.model.nv),)) for key in inputs
         }
+        if "joint_force" in inputs and "force" not in inputs:
+            self.inputs["force"] = self.calls.zeros(self.model.nv)
         self._blocks: dict[str, dict[int, Block]] = {}
         self._own: set[tuple[str, int]] = set()
         self._wrenches = self._connections() if {"v", "force"} <= self.inputs.keys() else {}

@@ -1,29 +1,41 @@
-"""Redundant coordinates x with minimal velocities v, and the calculus on them.
+"""Redundant coordinates x with minimal velocities v.
 
-    phi(x) = 0,    dx/dt = A(x) v,    (dphi/dx) A = 0,    rank A = nv,    Y = A^+
+    phi(x) = 0,    dx/dt = A(x) v,    (dphi/dx) A = 0,    rank A = nv
 
-Derivatives are taken along the columns of A, d_i f = A^alpha_i df/dx^alpha, so that they stay on
-the surface phi = 0. They do not commute [Konz2024, eq. 2.19]:
-
-    d_i d_j - d_j d_i = gamma^k_ij d_k,      gamma^k_ij = (d_i A^alpha_j - d_j A^alpha_i) Y^k_alpha
-
-Nothing here builds the nv^3 numbers gamma unless asked for them: contracted with a velocity or a
-momentum they cost a few directional derivatives of A.
+Where phi leaves just the directions of A free (rank dphi/dx = nx - nv), or where the columns of A
+commute into each other, they are *integrable*: the velocities belong to coordinates. A wheel that
+rolls has velocities that do not; the equations of motion then hold only as far as they rest on
+poses and A alone.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from framefree.machine import Machine, MachineError, StateError
+from framefree.motion.groups import CoordinateGroup
 from framefree.motion.spatial import Matrix, solve_symmetric
+from framefree.motion.tangent import Tangent
 
 ON_SURFACE = 1e-6
 """How far phi(x) may be from zero in a valid configuration."""
+
+COMMUTING = 1e-8
+"""Share of a bracket of two columns of A outside of their span up to which it counts as none."""
+
+TRIED = 4
+"""Number of configurations at which coordinates are checked."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a check of coordinates finds: whether the velocities belong to coordinates."""
+
+    integrable: bool
 
 
 @dataclass(frozen=True)
@@ -37,12 +49,19 @@ class Coordinates:
         A(x) with dx/dt = A v: a casadi matrix of a casadi column.
     constraint : callable x -> column, optional
         phi(x); zero exactly on the configuration space. Rows may depend on each other.
+    sample : (nx,), optional
+        A configuration with phi(x) = 0; by default one is searched for.
+    x_names, v_names : sequence of str, optional
+        Names; default q0, q1, ... and v0, v1, ....
     """
 
     nx: int
     nv: int
     rate: Callable[[Matrix], Matrix]
     constraint: Callable[[Matrix], Matrix] | None = None
+    sample: Any = None
+    x_names: Sequence[str] = ()
+    v_names: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if not 0 <= self.nv <= self.nx:
@@ -50,6 +69,11 @@ class Coordinates:
         shape = ca.SX(self.rate(ca.SX.sym("x", self.nx))).shape
         if shape != (self.nx, self.nv):
             raise MachineError(f"`rate` must return {self.nx} x {self.nv} numbers, got {shape}")
+        for field, letter, size in (("x_names", "q", self.nx), ("v_names", "v", self.nv)):
+            names = tuple(getattr(self, field)) or tuple(f"{letter}{i}" for i in range(size))
+            if len(names) != size or len(set(names)) != size:
+                raise MachineError(f"`{field}` must be {size} different names, got {names}")
+            object.__setattr__(self, field, names)
 
     @classmethod
     def moving(
@@ -58,6 +82,7 @@ class Coordinates:
         nv: int,
         velocity: Callable[[Matrix, Matrix], Matrix],
         constraint: Callable[[Matrix], Matrix] | None = None,
+        **more: Any,
     ) -> "Coordinates":
         """Return coordinates given by ``dx/dt = velocity(x, v)``, which must be linear in v."""
         symbol = ca.SX.sym("v", nv)
@@ -68,7 +93,60 @@ class Coordinates:
                 raise MachineError("`velocity` must be linear in v, but its slope depends on v")
             return A
 
-        return cls(nx, nv, rate, constraint)
+        return cls(nx, nv, rate, constraint, **more)
+
+    @classmethod
+    def on(
+        cls,
+        constraint: Callable[[Matrix], Matrix],
+        sample: Any,
+        independent: Sequence[int] | None = None,
+        x_names: Sequence[str] = (),
+    ) -> "Coordinates":
+        """Return coordinates on phi(x) = 0 whose velocities are the rates of independent ones.
+
+        With the Jacobian of phi split into its dependent and independent columns,
+        A = (I, -J_dep^-1 J_ind). Where J_dep is singular other coordinates must be chosen.
+
+        Parameters
+        ----------
+        constraint : callable x -> column
+            phi, without rows that depend on others.
+        sample : (nx,)
+            A configuration with phi(x) = 0.
+        independent : sequence of int, optional
+            Which coordinates are independent; by default chosen at `sample`.
+        x_names : sequence of str, optional
+        """
+        sample = np.asarray(sample, float)
+        x = ca.SX.sym("x", len(sample))
+        phi = ca.SX(constraint(x))
+        J = ca.jacobian(phi, x)
+        numbers = ca.Function("J", [x], [ca.densify(J)])(sample).full()
+        rows = phi.shape[0]
+        if np.linalg.matrix_rank(numbers) < rows:
+            raise MachineError("`constraint` has rows that depend on others at `sample`")
+        if independent is None:
+            dependent = _pivots(numbers)
+        else:
+            dependent = [k for k in range(len(sample)) if k not in set(independent)]
+        if len(dependent) != rows or np.linalg.matrix_rank(numbers[:, dependent]) < rows:
+            raise MachineError(
+                f"{len(sample) - rows} coordinates are independent, and phi must determine the "
+                f"others; got {list(independent or ())}"
+            )
+        chosen = [k for k in range(len(sample)) if k not in dependent]
+        names = tuple(x_names) or tuple(f"q{k}" for k in range(len(sample)))
+
+        def rate(at: Matrix) -> Matrix:
+            J = ca.jacobian(ca.SX(constraint(x)), x)
+            A = ca.SX(len(sample), len(chosen))
+            A[chosen, :] = ca.SX.eye(len(chosen))
+            A[dependent, :] = -ca.solve(J[:, dependent], J[:, chosen])
+            return ca.substitute(A, x, ca.densify(ca.SX(at)))
+
+        rates = tuple(names[k] for k in chosen)
+        return cls(len(sample), len(chosen), rate, constraint, sample, names, rates)
 
     @classmethod
     def of_machine(cls, machine: Machine) -> "Coordinates":
@@ -82,171 +160,168 @@ class Coordinates:
             ]
             return ca.vertcat(ca.SX(0, 1), *(ca.sumsqr(block) - 1 for block in blocks))
 
-        return cls(machine.nx, machine.nv, machine.rate_matrix, constraint)
+        names = {"x_names": machine.x_names, "v_names": machine.v_names}
+        sizes = machine.nx, machine.nv
+        return cls(*sizes, machine.rate_matrix, constraint, machine.neutral(), **names)
 
-    def at(self, x: Matrix) -> "Tangent":
+    def at(self, x: Matrix) -> Tangent:
         """Return the calculus at a symbol x."""
         return Tangent(x, ca.SX(self.rate(x)))
+
+    @cached_property
+    def group(self) -> CoordinateGroup:
+        """The group that integrators move x on."""
+        return CoordinateGroup(lambda x: ca.SX(self.rate(x)))
 
     def residual(self, x: Matrix) -> Matrix:
         """Return phi(x); an empty column if there is no constraint."""
         return ca.SX(0, 1) if self.constraint is None else ca.SX(self.constraint(x))
 
+    def restore(self, x: Matrix, rounds: int = 1) -> Matrix:
+        """Return x after Gauss-Newton steps onto phi = 0, of a casadi column.
+
+        They are damped by the size of the error, so that rows may depend on each other [Fan2005].
+        """
+        if self.constraint is None:
+            return x
+        for _ in range(rounds):
+            symbol = ca.SX.sym("x", self.nx)
+            phi = self.residual(symbol)
+            J = ca.jacobian(phi, symbol)
+            phi, J = ca.substitute([phi, J], [symbol], [ca.densify(ca.SX(x))])
+            squares = J @ J.T
+            damping = ca.trace(squares) * (ca.sqrt(ca.sumsqr(phi)) + 1e-14)
+            lengths = squares + damping * ca.DM.eye(phi.shape[0])
+            x = x - J.T @ solve_symmetric(lengths, phi)
+        return x
+
+    @cached_property
+    def nearest(self) -> ca.Function:
+        """From x to x after one step onto phi = 0, and the largest residual before it."""
+        x = ca.SX.sym("x", self.nx)
+        phi = self.residual(x)
+        largest = ca.mmax(ca.fabs(phi)) if phi.shape[0] else ca.SX(0)
+        return ca.Function("nearest", [x], [self.restore(x), largest])
+
+    def closest(self, x: Any, steps: int = 60) -> np.ndarray:
+        """Return the configuration (nx,) on phi = 0 that Newton's method reaches from x."""
+        at = np.asarray(x, float)
+        for _ in range(steps):
+            moved, off = self.nearest(at)
+            if not float(off) > 1e-14:
+                break
+            at = moved.full().ravel()
+        if not float(self.nearest(at)[1]) < ON_SURFACE:
+            raise StateError(f"no configuration with phi(x) = 0 is reached from {np.asarray(x)}")
+        return at
+
+    @cached_property
+    def start(self) -> np.ndarray:
+        """A configuration (nx,) with phi(x) = 0: the sample, or one that is searched for."""
+        if self.sample is not None:
+            return np.asarray(self.sample, float)
+        rng = np.random.default_rng(0)
+        for spread in (0.0, *np.linspace(0.2, 2.0, 20)):
+            try:
+                return self.closest(spread * rng.normal(size=self.nx))
+            except StateError:
+                continue
+        raise MachineError("no configuration with phi(x) = 0 could be found; give a `sample`")
+
+    def random(self, rng: np.random.Generator, size: float = 1.0) -> np.ndarray:
+        """Return a configuration (nx,) on phi = 0 near `start`, moved along A."""
+        x = ca.SX.sym("x", self.nx)
+        A = ca.Function("A", [x], [ca.densify(ca.SX(self.rate(x)))])
+        at = self.start
+        for _ in range(10):
+            at = self.closest(at + A(at).full() @ (0.1 * size * rng.normal(size=self.nv)))
+        return at
+
+    def check(self) -> Checked:
+        """Check phi, A and their ranks at several configurations.
+
+        Raises
+        ------
+        MachineError
+            Where (dphi/dx) A is not zero, A has not full rank, or phi leaves more directions free
+            than A has although A is integrable: then phi misses rows.
+        """
+        rng = np.random.default_rng(0)
+        at = [self.start, *(self.random(rng) for _ in range(TRIED - 1))]
+        try:
+            self._validate(at[0])
+            brackets = max(self._bracket(x) for x in at)
+            free = [self._validate(x) for x in at[1:]]
+        except StateError as error:
+            raise MachineError(f"the coordinates are not consistent: {error}") from None
+        if brackets > COMMUTING:
+            return Checked(integrable=False)
+        if max(free, default=self.nv) > self.nv:
+            raise MachineError(
+                f"phi leaves {max(free)} directions free, but there are nv = {self.nv} velocities "
+                "whose directions belong to coordinates: phi misses rows"
+            )
+        return Checked(integrable=True)
+
     def validate(self, x: np.ndarray) -> None:
         """Raise `StateError` unless x is on phi = 0 and A is a basis of the tangent space there."""
-        symbol = ca.SX.sym("x", self.nx)
-        phi, A = self.residual(symbol), ca.SX(self.rate(symbol))
-        outputs = [phi, A, ca.jacobian(phi, symbol)]
-        phi, A, slope = (ca.DM(out).full() for out in ca.Function("at", [symbol], outputs)(x))
+        free = self._validate(np.asarray(x, float))
+        if free != self.nv:
+            raise StateError(
+                f"the rank of dphi/dx must be nx - nv = {self.nx - self.nv}, got {self.nx - free}"
+            )
+
+    @cached_property
+    def _numbers(self) -> ca.Function:
+        """From x to phi, A, dphi/dx, and the brackets of all pairs of columns of A, side by side."""
+        x = ca.SX.sym("x", self.nx)
+        phi, A = self.residual(x), ca.SX(self.rate(x))
+        slopes = [ca.jacobian(A[:, j], x) @ A for j in range(self.nv)]
+        pairs = [
+            slopes[j][:, i] - slopes[i][:, j] for i in range(self.nv) for j in range(i + 1, self.nv)
+        ]
+        brackets = ca.horzcat(ca.SX(self.nx, 0), *pairs)
+        outputs = [phi, A, ca.jacobian(phi, x), brackets]
+        return ca.Function("coordinates", [x], [ca.densify(out) for out in outputs])
+
+    def _validate(self, x: np.ndarray) -> int:
+        """Check phi, (dphi/dx) A and the rank of A; return how many directions phi leaves free."""
+        if np.shape(x) != (self.nx,) or not np.isfinite(x).all():
+            raise StateError(f"`x` must be {self.nx} finite numbers, got shape {np.shape(x)}")
+        phi, A, slope, _ = (out.full() for out in self._numbers(x))
         off = float(np.abs(phi).max(initial=0))
         if not off < ON_SURFACE:
             raise StateError(f"`x` must fulfil phi(x) = 0, but the largest residual is {off:.3g}")
         leaving = float(np.abs(slope @ A).max(initial=0))
-        if not leaving < ON_SURFACE * max(1.0, float(np.abs(slope).max(initial=0))):
+        sizes = np.abs(slope).max(initial=0) * np.abs(A).max(initial=0)
+        if not leaving <= ON_SURFACE * max(1e-300, float(sizes)):
             raise StateError(f"(dphi/dx) A must be zero, but its largest entry is {leaving:.3g}")
         ranks = [int(np.linalg.matrix_rank(m)) if m.size else 0 for m in (A, slope)]
-        if ranks[0] != self.nv or self.nx - ranks[1] != self.nv:
-            raise StateError(
-                f"the rank of A must be nv = {self.nv} and the rank of dphi/dx nx - nv = "
-                f"{self.nx - self.nv}, got {ranks[0]} and {ranks[1]}"
-            )
+        if ranks[0] != self.nv:
+            raise StateError(f"the rank of A must be nv = {self.nv}, got {ranks[0]}")
+        return self.nx - ranks[1]
+
+    def _bracket(self, x: np.ndarray) -> float:
+        """Return how far brackets of columns of A leave their span, relative to their length."""
+        _, A, _, brackets = (out.full() for out in self._numbers(x))
+        if not brackets.size:
+            return 0.0
+        rest = brackets - A @ np.linalg.lstsq(A, brackets, rcond=None)[0]
+        size = max(float(np.abs(brackets).max()), float(np.abs(A).max()) ** 2, 1e-300)
+        return float(np.abs(rest).max()) / size
+
+    def named(self, x_names: Sequence[str], v_names: Sequence[str]) -> "Coordinates":
+        """Return the same with other names."""
+        return replace(self, x_names=x_names, v_names=v_names)
 
 
-class Tangent:
-    """Derivatives at a symbol x. Velocities and momenta passed in are held fixed."""
-
-    def __init__(self, x: Matrix, A: Matrix) -> None:
-        self.x, self.A = x, A
-        self.nx, self.nv = A.shape
-
-    def along(self, f: Matrix) -> Matrix:
-        """Return d_i f_r: row r, column i."""
-        return ca.jacobian(f, self.x) @ self.A
-
-    def gradient(self, f: Matrix) -> Matrix:
-        """Return the column d_i f of a scalar."""
-        return self.A.T @ ca.gradient(f, self.x)
-
-    def rate(self, f: Matrix, v: Matrix) -> Matrix:
-        """Return v^i d_i f for an f of any shape."""
-        return ca.reshape(ca.jtimes(ca.vec(ca.densify(f)), self.x, self.A @ v), *f.shape)
-
-    def pseudoinverse_times(self, columns: Matrix) -> Matrix:
-        """Return ``Y columns`` with Y = (A^T A)^-1 A^T."""
-        return solve_symmetric(self._gram, self.A.T @ columns)
-
-    def pulled(self, p: Matrix) -> Matrix:
-        """Return ``Y^T p`` (nx)."""
-        return self.A @ solve_symmetric(self._gram, p)
-
-    @cached_property
-    def _gram(self) -> Matrix:
-        return self.A.T @ self.A
-
-    # ------------------------------------------------------------------ commutation coefficients
-
-    def bracket(self, p: Matrix) -> Matrix:
-        """Return ``gamma^k_ij p_k``: row i, column j, skew."""
-        held = ca.SX.sym("held", self.nx)
-        turning = self.along(self.A.T @ held)  # row j, column i: held . d_i A_j
-        return ca.substitute(turning.T - turning, held, self.pulled(p))
-
-    def bracket_force(self, v: Matrix, p: Matrix) -> Matrix:
-        """Return ``gamma^k_ij v^j p_k`` (nv)."""
-        held, y = ca.SX.sym("held", self.nv), ca.SX.sym("y", self.nx)
-        turning = self.gradient(ca.dot(y, self.A @ held)) - self.rate(self.A.T @ y, held)
-        return _substituted(turning, (held, y), (v, self.pulled(p)))
-
-    def turning(self, v: Matrix) -> Matrix:
-        """Return ``gamma^k_ij v^j``: row i, column k. For a free body this is -ad_v^T."""
-        held = ca.SX.sym("held", self.nv)
-        moved = self.along(self.A @ held) - self.rate(self.A, held)
-        return _substituted(self.pseudoinverse_times(moved).T, (held,), (v,))
-
-    @cached_property
-    def commutation(self) -> list[Matrix]:
-        """The matrices gamma^k (row i, column j), k = 1..nv."""
-        slopes = [self.rate(self.A, column) for column in ca.horzsplit(ca.SX.eye(self.nv))]
-        rows: list[list[Matrix]] = [[] for _ in slopes]
-        for i, slope in enumerate(slopes):
-            other = ca.horzcat(*(s[:, i] for s in slopes))
-            found = self.pseudoinverse_times(slope - other)  # row k, column j
-            for k in range(self.nv):
-                rows[k].append(found[k, :])
-        return [ca.densify(ca.vertcat(*row)) for row in rows]
-
-    # ------------------------------------------------------------------ connection coefficients
-
-    def connection(self, metric: Matrix) -> list[Matrix]:
-        """Return the matrices Gamma_i (row j, column k) of a metric M(x) [Konz2024, eq. 3.35].
-
-        Gamma_ijk = 1/2 (d_k M_ij + d_j M_ik - d_i M_jk
-                         + gamma^s_ij M_sk + gamma^s_ik M_sj - gamma^s_jk M_si)
-        """
-        gamma = self.commutation
-        slopes = [self.rate(metric, column) for column in ca.horzsplit(ca.SX.eye(self.nv))]
-        found = []
-        for i in range(self.nv):
-            slope = ca.horzcat(*(s[i, :].T for s in slopes))
-            turned = ca.vertcat(*(g[i, :] for g in gamma)).T @ metric
-            both = slope + turned
-            last = slopes[i] + sum((metric[s, i] * gamma[s] for s in range(self.nv)), ca.SX(0))
-            found.append(ca.densify(both + both.T - last) / 2)
-        return found
-
-    def connection_matrix(self, metric: Matrix, v: Matrix) -> Matrix:
-        """Return ``C_ij = Gamma_ijk v^k``: dM/dt = C + C^T, and C v is the inertial bias."""
-        held = ca.SX.sym("held", self.nv)
-        slope = self.along(metric @ held)
-        turned = self.turning(held) @ metric
-        C = self.rate(metric, held) + slope - slope.T + turned - turned.T
-        return _substituted((C + self.bracket(metric @ held)) / 2, (held,), (v,))
-
-    def hessian(self, potential: Matrix, metric: Matrix) -> Matrix:
-        """Return the covariant Hessian ``d_i d_j V - Gamma^k_ji d_k V``, a symmetric matrix.
-
-        The order of the lower indices matters (errata E4-3): with Gamma^k_ij it is not symmetric.
-        Where d_i V = 0 it does not depend on the metric.
-        """
-        gradient = self.gradient(potential)
-        held = ca.SX.sym("held", self.nv)
-        slope = self.along(metric @ held)
-        turned = self.turning(held) @ metric
-        # Gamma_lji held^l, row j, column i.
-        lowered = slope + slope.T - self.rate(metric, held) - turned - turned.T
-        lowered = (lowered - self.bracket(metric @ held)) / 2
-        lowered = _substituted(lowered, (held,), (solve_symmetric(metric, gradient),))
-        return (self.along(gradient) - lowered).T
-
-
-class Linearisation(NamedTuple):
-    """First order of f(x, v, a) along a motion: ``f0 eps + f1 d(eps)/dt + f2 d2(eps)/dt2``.
-
-    eps (nv) is the deviation x (+) eps of the configuration.
-    """
-
-    f0: Matrix
-    f1: Matrix
-    f2: Matrix
-
-
-def linearised(slopes: tuple[Matrix, Matrix, Matrix], W: Matrix, W_rate: Matrix) -> Linearisation:
-    """Combine the slopes d_i f, df/dv, df/da along a motion [Konz2024, eq. 2.25].
-
-    A deviation eps of x deviates the velocities too, with ``W_ij = gamma^i_kj v^k``:
-
-        dv = d(eps)/dt + W eps,        da = d2(eps)/dt2 + W d(eps)/dt + (dW/dt) eps
-    """
-    by_x, by_v, by_a = slopes
-    return Linearisation(by_x + by_v @ W + by_a @ W_rate, by_v + by_a @ W, by_a)
-
-
-def velocity_deviation(tangent: Tangent, v: Matrix, a: Matrix) -> tuple[Matrix, Matrix]:
-    """Return W(x, v), ``W_ij = gamma^i_kj v^k``, and its rate along (v, a); v is a symbol."""
-    W = -tangent.turning(v).T
-    along_v = ca.reshape(ca.jtimes(ca.vec(ca.densify(W)), v, a), *W.shape)
-    return W, tangent.rate(W, v) + along_v
-
-
-def _substituted(f: Matrix, symbols: tuple, values: tuple) -> Matrix:
-    return ca.substitute([f], list(symbols), [ca.densify(ca.SX(value)) for value in values])[0]
+def _pivots(J: np.ndarray) -> list[int]:
+    """Return columns of J, as many as it has rows, that are far from depending on each other."""
+    rest, taken = J.copy(), []
+    for _ in range(len(J)):
+        lengths = np.linalg.norm(rest, axis=0)
+        best = int(np.argmax(lengths))
+        taken.append(best)
+        direction = rest[:, best] / lengths[best]
+        rest = rest - np.outer(direction, direction @ rest)
+    return sorted(taken)

@@ -10,27 +10,27 @@ source misses the terms of b that turn (errata E4-5, E4-6),
         + db_i/dt - d_i c = force_i
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
 
 import casadi as ca
 
 from framefree.machine import MachineError
 from framefree.machine.parameters import Parameters
-from framefree.motion.equations import Equations, EquationsError, Output, Quantity
-from framefree.motion.redundant.coordinates import (
-    Coordinates,
-    Tangent,
-    linearised,
-    velocity_deviation,
-)
+from framefree.motion.equations import Equations, EquationsError
+from framefree.motion.load import Load
+from framefree.motion.quantities import Outputs, Recipe, cube, matrix, scalar, vector
+from framefree.motion.redundant.coordinates import Coordinates
+from framefree.motion.redundant.system import System
 from framefree.motion.spatial import Matrix, solve_symmetric
+from framefree.motion.state import Jacobian, State
+from framefree.motion.tangent import Tangent
 
-Outputs = dict[str, Output]
 
-
-@dataclass(frozen=True)
-class LagrangianSystem:
+@dataclass(frozen=True, eq=False)
+class LagrangianSystem(System):
     """Coordinates, a Lagrangian on them, and optionally a dissipation function.
 
     Parameters
@@ -43,6 +43,8 @@ class LagrangianSystem:
         Dissipation function R, W: the force dR/dv resists.
     parameters : Parameters
         Tunable numbers, whose symbols stand in the functions above.
+    actuators : sequence of JointForce
+        On the names of velocities.
     """
 
     name: str
@@ -50,6 +52,13 @@ class LagrangianSystem:
     lagrangian: Callable[[Matrix, Matrix, Matrix], Matrix]
     rayleigh: Callable[[Matrix, Matrix, Matrix], Matrix] | None = None
     parameters: Parameters = field(default_factory=Parameters)
+    actuators: Sequence[Any] = ()
+
+    bodies: ClassVar[tuple] = ()
+    frames: ClassVar[tuple] = ()
+    springs: ClassVar[tuple] = ()
+    dampers: ClassVar[tuple] = ()
+    fluid: ClassVar[None] = None
 
     def __post_init__(self) -> None:
         x, v = ca.SX.sym("x", self.coordinates.nx), ca.SX.sym("v", self.coordinates.nv)
@@ -59,207 +68,232 @@ class LagrangianSystem:
             if shape != (1, 1):
                 raise MachineError(f"`{name}` of `{self.name}` must be a scalar, got {shape}")
 
-    @property
-    def nx(self) -> int:
-        """Number of coordinates."""
-        return self.coordinates.nx
 
-    @property
-    def nv(self) -> int:
-        """Number of velocities."""
-        return self.coordinates.nv
+class LagrangianState(State):
+    """A symbolic state (x, v, t) of a `LagrangianSystem`; x and v are symbols."""
 
+    equations: "Lagrange"
 
-class LagrangianState:
-    """A symbolic state (x, v, t) of a `LagrangianSystem`."""
-
-    def __init__(self, system: LagrangianSystem, x: Matrix, v: Matrix, t: Matrix) -> None:
+    def __init__(self, equations: "Lagrange", x: Matrix, v: Matrix, t: Matrix) -> None:
+        system = equations.system
+        self.equations = equations
         self.x, self.v, self.t = x, v, t
         self.tangent: Tangent = system.coordinates.at(x)
         self.lagrangian = ca.SX(system.lagrangian(x, v, t))
-        self.momentum = ca.gradient(self.lagrangian, v)
-        self.mass = ca.jacobian(self.momentum, v)
+        self._p = ca.gradient(self.lagrangian, v)
         R = ca.SX(0) if system.rayleigh is None else ca.SX(system.rayleigh(x, v, t))
         self.resistance = ca.gradient(R, v)
-        self.energy = ca.dot(self.momentum, v) - self.lagrangian
 
-    @property
-    def quadratic(self) -> bool:
-        """Whether L is a polynomial of second degree in the velocities."""
-        return not ca.depends_on(self.mass, self.v)
+    @cached_property
+    def mass(self) -> Matrix:
+        """d2L/dv2 (nv x nv)."""
+        return ca.jacobian(self._p, self.v)
+
+    @cached_property
+    def bias(self) -> Matrix:
+        """Force (nv) at zero acceleration."""
+        p_rate = self.tangent.rate(self._p, self.v) + ca.jacobian(self._p, self.t)
+        return p_rate - self.conserved + self.resistance
+
+    def inverse(self, a: Matrix) -> Matrix:
+        """Return the force (nv) for an acceleration a."""
+        return self.mass @ a + self.bias
 
     @property
     def conserved(self) -> Matrix:
         """The part of dp/dt that the Lagrangian gives: d_i L - gamma^k_ij v^j p_k."""
-        turned = self.tangent.bracket_force(self.v, self.momentum)
+        turned = self.tangent.bracket_force(self.v, self._p)
         return self.tangent.gradient(self.lagrangian) - turned
 
     @property
-    def bias(self) -> Matrix:
-        """Force at zero acceleration."""
-        p = self.momentum
-        p_rate = self.tangent.rate(p, self.v) + ca.jacobian(p, self.t)
-        return p_rate - self.conserved + self.resistance
+    def momentum(self) -> dict[str, Matrix]:
+        """p = dL/dv (nv)."""
+        return {"momentum": self._p}
 
-    def inverse(self, a: Matrix) -> Matrix:
-        """Force for acceleration a."""
-        return self.mass @ a + self.bias
+    @property
+    def kinetic(self) -> Matrix:
+        """``1/2 v . M v``."""
+        return ca.dot(self.v, self.mass @ self.v) / 2
 
-    def slopes(self, a: Matrix) -> tuple[Matrix, Matrix, Matrix]:
-        """Return d_i f, df/dv, df/da of the force f(x, v, a)."""
-        force = self.inverse(a)
-        return self.tangent.along(force), ca.jacobian(force, self.v), self.mass
+    @property
+    def energy(self) -> Matrix:
+        """``p . v - L``, which a Lagrangian without time keeps."""
+        return ca.dot(self._p, self.v) - self.lagrangian
+
+    @property
+    def potential(self) -> Matrix:
+        """The rest of the energy."""
+        return self.energy - self.kinetic
+
+    @property
+    def dissipation(self) -> Matrix:
+        """Power (W) lost."""
+        return ca.dot(self.v, self.resistance)
+
+    def power(self, load: Load) -> Matrix:
+        """Return d/dt of the energy (W) under a load."""
+        given = ca.dot(self.v, self.generalised(load) - self.resistance)
+        return given - ca.jacobian(self.lagrangian, self.t)
+
+    @property
+    def coriolis(self) -> Matrix:
+        """``C_ij = Gamma_ijk v^k`` of the metric M."""
+        return self.tangent.connection_matrix(self.mass, self.v)
+
+    # ------------------------------------------------------------------ no bodies, no joints
+
+    @property
+    def poses(self) -> list[Matrix]:
+        """None: a Lagrangian knows no bodies."""
+        return []
+
+    def jacobian(self, frame: str) -> Jacobian:
+        """Refuse: a Lagrangian knows no frames."""
+        raise MachineError(f"`{self.machine.name}` is given by a Lagrangian: it has no frames")
+
+    @property
+    def joint_x(self) -> Matrix:
+        """The coordinates themselves."""
+        return self.x
+
+    @property
+    def joint_v(self) -> Matrix:
+        """The velocities themselves."""
+        return self.v
+
+    @property
+    def joint_jacobian(self) -> Matrix:
+        """The identity."""
+        return ca.SX.eye(self.v.shape[0])
+
+
+X = ("x",)
+
+QUADRATIC = ("mass", "coriolis", "connection", "hessian", "hamiltonian", "hamilton")
+"""What exists only for Lagrangians that are quadratic in the velocities."""
 
 
 class Lagrange(Equations):
-    """Equations of motion of a `LagrangianSystem`; the time t is the last input everywhere.
+    """Equations of motion of a `LagrangianSystem`.
 
-    - ``mass``, ``bias``, ``momentum`` (p = dL/dv), ``energy``, ``dissipation`` of (x, v, t);
-    - ``forward(x, v, force, t)``, ``inverse(x, v, a, t)``, ``power(x, v, force, t)``;
-    - ``forward_derivatives``, ``inverse_derivatives``, ``linearisation(x, v, a, t)``;
-    - ``constraint(x)``, ``commutation(x)``; and for L quadratic in v ``connection(x, t)``,
-      ``coriolis(x, v, t)``, ``hessian(x, t)`` of the potential -L(x, 0, t),
-      ``hamiltonian(x, p, t)``, ``hamilton(x, p, force, t)``.
+    Beside what every formulation has, but for bodies and frames, there are ``phi(x)`` and
+    ``commutation(x)``; and for L quadratic in v ``connection(x)``, ``hessian(x)`` of the potential
+    -L(x, 0, t), ``hamiltonian(x, p)``, ``hamilton(x, p, force)``. `momentum` is p = dL/dv. Where L
+    depends on time, t is the last input everywhere. Where M depends on the velocities, `mass` and
+    what rests on it are not offered, and `velocity_mass(x, v)` is.
 
     ``power`` is d/dt of p . v - L: v . force less what is dissipated, less dL/dt at rest of x, v.
     """
 
     name = "redundant"
+    offers = (
+        "bias",
+        "forward",
+        "inverse",
+        "rate_matrix",
+        "energy",
+        "dissipation",
+        "momentum",
+        "power",
+        "joint_state",
+        "input_matrix",
+        "input_bias",
+        "forward_derivatives",
+        "inverse_derivatives",
+        "linearisation",
+        "state_matrices",
+    )
 
     def __init__(self, system: LagrangianSystem) -> None:
         super().__init__(system)  # type: ignore[arg-type]
         self.system, self.coordinates = system, system.coordinates
+        self.group = self.coordinates.group
+        self.keeps = self.coordinates.constraint is not None
+        self.x_names, self.v_names = system.x_names, system.v_names
         nv = system.nv
-        self.sizes = {"x": system.nx, "v": nv, "a": nv, "force": nv, "p": nv, "t": 1}
-        self.quantities = {
-            "mass": Quantity(("x", "v", "t"), self._mass),
-            "bias": Quantity(("x", "v", "t"), self._bias),
-            "forward": Quantity(("x", "v", "force", "t"), self._forward),
-            "inverse": Quantity(("x", "v", "a", "t"), self._inverse),
-            "momentum": Quantity(("x", "v", "t"), self._momentum),
-            "energy": Quantity(("x", "v", "t"), self._energy),
-            "dissipation": Quantity(("x", "v", "t"), self._dissipation),
-            "power": Quantity(("x", "v", "force", "t"), self._power),
-            "constraint": Quantity(("x",), self._constraint),
-            "commutation": Quantity(("x",), self._commutation),
-            "connection": Quantity(("x", "t"), self._connection),
-            "coriolis": Quantity(("x", "v", "t"), self._coriolis),
-            "hessian": Quantity(("x", "t"), self._hessian),
-            "hamiltonian": Quantity(("x", "p", "t"), self._hamiltonian),
-            "hamilton": Quantity(("x", "p", "force", "t"), self._hamilton),
-            "linearisation": Quantity(("x", "v", "a", "t"), self._linearisation),
-            "inverse_derivatives": Quantity(("x", "v", "a", "t"), self._inverse_derivatives),
-            "forward_derivatives": Quantity(("x", "v", "force", "t"), self._forward_derivatives),
+        self.sizes = {
+            "x": system.nx,
+            **dict.fromkeys(("v", "a", "force", "joint_force", "p"), nv),
+            "u": system.nu,
+            "t": 1,
         }
+        if not self.coordinates.check().integrable:
+            raise MachineError(
+                f"A of `{system.name}` is not integrable: its velocities obey constraints that are "
+                "not on x. Lagrange's equations do not hold in such velocities; give all "
+                "velocities that phi allows, and the constraint as a `Nonholonomic` of "
+                '`framefree.equations(..., "constrained", base=...)`'
+            )
+        symbols = ca.SX.sym("x", system.nx), ca.SX.sym("v", nv), ca.SX.sym("t")
+        L = ca.SX(system.lagrangian(*symbols))
+        R = ca.SX(0) if system.rayleigh is None else ca.SX(system.rayleigh(*symbols))
+        self.rheonomic = ca.depends_on(ca.vertcat(L, R), symbols[2])
+        self.quadratic = not ca.depends_on(ca.hessian(L, symbols[1])[0], symbols[1])
+        self.own = {
+            "phi": Recipe(X, lambda state: {"phi": vector(self.coordinates.residual(state.x))}),
+            "commutation": Recipe(X, self._commutation),
+            "velocity_mass": Recipe(("x", "v"), lambda state: {"mass": matrix(state.mass)}),
+        }
+        if self.quadratic:
+            self.offers = ("mass", "coriolis", *self.offers)
+            self.own |= {
+                "connection": Recipe(X, self._connection),
+                "hessian": Recipe(X, self._hessian),
+                "hamiltonian": Recipe(("x", "p"), self._hamiltonian),
+                "hamilton": Recipe(("x", "p", "force"), self._hamilton),
+            }
 
-    # Each method below gives the named outputs of one quantity for symbols of its inputs.
+    # ------------------------------------------------------------------ the contract
 
-    def _at(self, x: Matrix, v: Matrix | None, t: Matrix) -> LagrangianState:
+    def at(self, x: Matrix, v: Matrix | None = None, t: Any = 0) -> LagrangianState:
+        """Return a symbolic state; without v, one with symbols of its own for the velocities."""
         symbol = ca.SX.sym("v", self.system.nv) if v is None else v
-        return LagrangianState(self.system, x, symbol, t)
+        return LagrangianState(self, x, symbol, ca.SX.sym("t") if isinstance(t, int) else t)
 
-    def _quadratic(self, x: Matrix, v: Matrix | None, t: Matrix) -> LagrangianState:
-        state = self._at(x, v, t)
-        if not state.quadratic:
+    def rate_matrix(self, x: Matrix) -> Matrix:
+        """Return A (nx x nv) with dx/dt = A v."""
+        return ca.SX(self.coordinates.rate(x))
+
+    def restore(self, x: Matrix, v: Matrix, t: Matrix, rounds: int) -> tuple[Matrix, Matrix]:
+        """Return a symbolic state brought back onto phi = 0."""
+        return self.coordinates.restore(x, rounds), v
+
+    def takes_time(self, name: str) -> bool:
+        """Tell whether a quantity depends on time: all that the Lagrangian enters, if it does."""
+        return self.rheonomic and name not in ("phi", "commutation", "rate_matrix")
+
+    # ------------------------------------------------------------------ quantities of its own
+
+    def own_recipe(self, name: str) -> Recipe | None:
+        """Return a quantity of its own; refuse those that a Lagrangian like this has not."""
+        if not self.quadratic and name in QUADRATIC:
             raise EquationsError(
                 f"the Lagrangian of `{self.system.name}` is not quadratic in the velocities, so "
-                "that its momentum has no inverse in closed form, and M no metric"
+                f"that it has no `{name}` in closed form"
             )
-        return state
+        return super().own_recipe(name)
 
-    def _mass(self, x: Matrix, v: Matrix, t: Matrix) -> Outputs:
-        return {"mass": self._square(self._at(x, v, t).mass)}
+    def _commutation(self, state: LagrangianState) -> Outputs:
+        return {"commutation": cube(state.tangent.commutation, self.system.nv)}
 
-    def _bias(self, x: Matrix, v: Matrix, t: Matrix) -> Outputs:
-        return {"bias": self._vector(self._at(x, v, t).bias)}
+    def _connection(self, state: LagrangianState) -> Outputs:
+        return {"connection": cube(state.tangent.connection(state.mass), self.system.nv)}
 
-    def _forward(self, x: Matrix, v: Matrix, force: Matrix, t: Matrix) -> Outputs:
-        state = self._at(x, v, t)
-        return {"a": self._vector(solve_symmetric(state.mass, force - state.bias))}
-
-    def _inverse(self, x: Matrix, v: Matrix, a: Matrix, t: Matrix) -> Outputs:
-        return {"force": self._vector(self._at(x, v, t).inverse(a))}
-
-    def _momentum(self, x: Matrix, v: Matrix, t: Matrix) -> Outputs:
-        return {"momentum": self._vector(self._at(x, v, t).momentum)}
-
-    def _energy(self, x: Matrix, v: Matrix, t: Matrix) -> Outputs:
-        state = self._at(x, v, t)
-        kinetic = ca.dot(v, state.mass @ v) / 2
-        return {"kinetic": Output(kinetic, ()), "potential": Output(state.energy - kinetic, ())}
-
-    def _dissipation(self, x: Matrix, v: Matrix, t: Matrix) -> Outputs:
-        return {"dissipation": Output(ca.dot(v, self._at(x, v, t).resistance), ())}
-
-    def _power(self, x: Matrix, v: Matrix, force: Matrix, t: Matrix) -> Outputs:
-        state = self._at(x, v, t)
-        power = ca.dot(v, force - state.resistance) - ca.jacobian(state.lagrangian, t)
-        return {"power": Output(power, ())}
-
-    def _constraint(self, x: Matrix) -> Outputs:
-        phi = self.coordinates.residual(x)
-        return {"constraint": Output(phi, (phi.shape[0],))}
-
-    def _commutation(self, x: Matrix) -> Outputs:
-        return {"commutation": self._cube(self.coordinates.at(x).commutation)}
-
-    def _connection(self, x: Matrix, t: Matrix) -> Outputs:
-        state = self._quadratic(x, None, t)
-        return {"connection": self._cube(state.tangent.connection(state.mass))}
-
-    def _coriolis(self, x: Matrix, v: Matrix, t: Matrix) -> Outputs:
-        state = self._quadratic(x, v, t)
-        return {"coriolis": self._square(state.tangent.connection_matrix(state.mass, v))}
-
-    def _hessian(self, x: Matrix, t: Matrix) -> Outputs:
-        state = self._quadratic(x, None, t)
+    def _hessian(self, state: LagrangianState) -> Outputs:
         potential = -ca.substitute(state.lagrangian, state.v, ca.SX.zeros(self.system.nv))
-        return {"hessian": self._square(state.tangent.hessian(potential, state.mass))}
+        return {"hessian": matrix(state.tangent.hessian(potential, state.mass))}
 
-    def _hamiltonian(self, x: Matrix, p: Matrix, t: Matrix) -> Outputs:
-        state = self._quadratic(x, None, t)
+    def _hamiltonian(self, state: LagrangianState, p: Matrix) -> Outputs:
         H = ca.substitute(state.energy, state.v, _velocity(state, p))
-        return {"hamiltonian": Output(H, ())}
+        return {"hamiltonian": scalar(H)}
 
-    def _hamilton(self, x: Matrix, p: Matrix, force: Matrix, t: Matrix) -> Outputs:
-        state = self._quadratic(x, None, t)
+    def _hamilton(self, state: LagrangianState, p: Matrix, force: Matrix) -> Outputs:
         v = _velocity(state, p)
         p_rate = ca.substitute(state.conserved + force - state.resistance, state.v, v)
-        return {
-            "x_rate": Output(state.tangent.A @ v, (self.system.nx,)),
-            "p_rate": self._vector(p_rate),
-        }
-
-    def _inverse_derivatives(self, x: Matrix, v: Matrix, a: Matrix, t: Matrix) -> Outputs:
-        slopes = self._at(x, v, t).slopes(a)
-        names = ("dforce_dx", "dforce_dv", "dforce_da")
-        return {name: self._square(slope) for name, slope in zip(names, slopes, strict=True)}
-
-    def _forward_derivatives(self, x: Matrix, v: Matrix, force: Matrix, t: Matrix) -> Outputs:
-        state = self._at(x, v, t)
-        a = solve_symmetric(state.mass, force - state.bias)
-        names = ("da_dx", "da_dv", "da_dforce")
-        slopes = (state.tangent.along(a), ca.jacobian(a, v), ca.jacobian(a, force))
-        return {name: self._square(slope) for name, slope in zip(names, slopes, strict=True)}
-
-    def _linearisation(self, x: Matrix, v: Matrix, a: Matrix, t: Matrix) -> Outputs:
-        state = self._at(x, v, t)
-        found = linearised(state.slopes(a), *velocity_deviation(state.tangent, v, a))
-        return {name: self._square(value) for name, value in found._asdict().items()}
-
-    def _vector(self, value: Matrix) -> Output:
-        return Output(value, (self.system.nv,))
-
-    def _square(self, value: Matrix) -> Output:
-        return Output(value, (self.system.nv, self.system.nv))
-
-    def _cube(self, matrices: list[Matrix]) -> Output:
-        nv = self.system.nv
-        rows = [ca.vec(ca.densify(matrix).T).T for matrix in matrices]
-        return Output(ca.vertcat(*rows) if rows else ca.SX(0, 0), (nv, nv, nv))
+        return {"x_rate": vector(state.tangent.A @ v), "p_rate": vector(p_rate)}
 
 
 def _velocity(state: LagrangianState, p: Matrix) -> Matrix:
     """Return v with p = M v + b."""
-    b = ca.substitute(state.momentum, state.v, ca.SX.zeros(state.v.shape[0]))
+    b = ca.substitute(state._p, state.v, ca.SX.zeros(state.v.shape[0]))
     return solve_symmetric(state.mass, p - b)

@@ -26,17 +26,14 @@ from framefree.motion.spatial import Matrix
 
 def projection(state: RedundantState, a: Matrix) -> Matrix:
     """Newton and Euler's laws of every body, projected on the velocities."""
-    needed = []
-    for M, xi, rate in zip(state.model.inertias, state.twists, state.accelerations(a), strict=True):
-        needed.append(M @ rate - se3.little_adjoint(xi).T @ (M @ xi))
-    return state.generalised(needed) + state.passive
+    return state.inverse(a) - state.extra_inertia(a)
 
 
 def euler_lagrange(state: RedundantState, a: Matrix) -> Matrix:
     """Lagrange's equations in quasi-velocities (Boltzmann, Hamel)."""
     v, tangent = state.v, state.tangent
     kinetic = sum(
-        (ca.dot(xi, M @ xi) / 2 for M, xi in zip(state.model.inertias, state.twists, strict=True)),
+        (ca.dot(xi, M @ xi) / 2 for M, xi in zip(state.equations.inertias, state.twists, strict=True)),
         ca.SX(0),
     )
     momentum = ca.gradient(kinetic, v)
@@ -82,7 +79,7 @@ def gauss_constraint(state: RedundantState, a: Matrix) -> Matrix:
         state.body_loads,
         strict=True,
     ):
-        fall = se3.wed(ca.vertcat(se3.rotation(G).T @ state.model.gravity, ca.SX(3, 1)))
+        fall = se3.wed(ca.vertcat(se3.rotation(G).T @ state.equations.gravity_vector, ca.SX(3, 1)))
         applied = fall @ constant(body.moments.matrix4)
         # Any distribution over the points with this wrench serves: vee2 gives it back.
         applied += se3.wed(ca.vertcat(wrench[:3], wrench[3:] / 2))
@@ -107,3 +104,6 @@ ROUTES: dict[str, Callable[[RedundantState, Matrix], Matrix]] = {
     "gauss": gauss,
 }
 """Name to the function that gives the force (nv) for accelerations a, but for `extra_inertia`."""
+
+NEEDS_INTEGRABLE = ("euler_lagrange", "levi_civita")
+"""Routes that hold only where the velocities belong to coordinates, and poses do not move."""

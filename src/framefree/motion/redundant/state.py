@@ -1,6 +1,7 @@
 """One symbolic state of bodies in redundant coordinates, and what the equations need of it."""
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import casadi as ca
 
@@ -8,70 +9,73 @@ from framefree.geometry import se3
 from framefree.machine import Machine
 from framefree.machine.values import constant, constant_pose
 from framefree.motion import forces
-from framefree.motion.redundant.coordinates import Coordinates, Tangent
-from framefree.motion.redundant.system import BodySystem, RelativePose, machine_poses, ways
-from framefree.motion.spatial import Matrix, Step, Twist, Wrench, solve_symmetric, symmetric
-from framefree.motion.tree.kinematics import Jacobian
+from framefree.motion.load import Load
+from framefree.motion.redundant.system import BodySystem, RelativePose
+from framefree.motion.spatial import Matrix, Twist, Wrench, symmetric
+from framefree.motion.state import Jacobian, State, in_joint_frame, step_of
+from framefree.motion.tangent import Tangent
+from framefree.motion.tree.coriolis import BODY_FACTORS
+
+if TYPE_CHECKING:
+    from framefree.motion.redundant.redundant import Redundant
 
 
-class RedundantModel:
-    """A machine or a user's system of bodies, prepared once for tracing."""
+class RedundantState(State):
+    """A state (x, v) of `Redundant` equations; x is a symbol, v too where energies are derived."""
 
-    def __init__(self, subject: Machine | BodySystem) -> None:
-        self.machine = subject
-        if isinstance(subject, BodySystem):
-            self.coordinates, poses = subject.coordinates, list(subject.poses)
-        else:
-            self.coordinates, poses = Coordinates.of_machine(subject), machine_poses(subject)
-        self.ways = ways(subject.bodies, subject.body_index, poses)
-        self.has_loops = len(poses) > len(self.ways)
-        self.gravity: Matrix = ca.SX(constant(subject.gravity))
-        self.inertias = [ca.SX(constant(body.moments.matrix6)) for body in subject.bodies]
-        self.added_masses = forces.added_masses(subject)  # type: ignore[arg-type]
-        rotors = ca.vertcat(ca.SX(0, 1), *(constant(joint.armature) for joint in subject.joints))
-        self.armature = ca.diag(rotors) if subject.joints else ca.SX(subject.nv, subject.nv)
+    equations: "Redundant"
 
-    def at(self, x: Matrix, v: Matrix | None = None) -> "RedundantState":
-        """Return the state (x, v), x a symbol; without v the bodies are at rest."""
-        return RedundantState(self, x, ca.SX(self.coordinates.nv, 1) if v is None else v)
-
-
-class RedundantState:
-    """A state (x, v) of a `RedundantModel`; x is a symbol, v too where energies are derived."""
-
-    def __init__(self, model: RedundantModel, x: Matrix, v: Matrix) -> None:
-        self.model, self.machine = model, model.machine
-        self.x, self.v = x, v
-        self.tangent: Tangent = model.coordinates.at(x)
+    def __init__(self, equations: "Redundant", x: Matrix, v: Matrix, t: Matrix) -> None:
+        self.equations = equations
+        self.x, self.v, self.t = x, v, t
+        self.tangent: Tangent = equations.coordinates.at(x)
 
     # ------------------------------------------------------------------ kinematics
 
     @cached_property
     def _placed(self) -> list[tuple[Matrix, Jacobian]]:
-        """Pose, Jacobian and its rate of every body, by the rules of the graph."""
+        """Pose, Jacobian and its rate of every body, by the rules of the graph.
+
+        Poses that move by themselves add a last column to the Jacobians: the twist that goes with
+        the rate 1 of the time.
+        """
         found: dict[int, tuple[Matrix, Jacobian]] = {}
-        for i, way in self.model.ways.items():
+        for i, way in self.equations.ways.items():
             G, J = self._edge(way.edge)
             if not way.forwards:
-                G, J = _reversed(G, J, self.v)
+                G, J = _reversed(G, J, self._rates)
             if way.start >= 0:
                 G_0a, J_0a = found[way.start]
-                carried = J_0a.into(_step(G), Twist.of(J.value @ self.v))
+                carried = J_0a.into(step_of(G), Twist.of(J.value @ self._rates))
                 J = Jacobian(carried.value + J.value, carried.rate + J.rate)
                 G = se3.compose(G_0a, G)
             found[i] = (G, J)
         return [found[i] for i in range(len(self.machine.bodies))]
 
+    @cached_property
+    def _rates(self) -> Matrix:
+        """The velocities, and the rate of the time where poses move by themselves."""
+        return ca.vertcat(self.v, 1) if self.equations.rheonomic else self.v
+
     def _edge(self, edge: RelativePose) -> tuple[Matrix, Jacobian]:
         """Relative pose, and its Jacobian by differentiation: wed(J_i) = G^-1 d_i G."""
-        G = ca.SX(edge.pose(self.x))
+        G = edge.at(self.x, self.t)
         slopes = self.tangent.along(ca.vec(G))
+        if self.equations.rheonomic:
+            slopes = ca.horzcat(slopes, ca.jacobian(ca.vec(G), self.t))
         back = se3.inverse(G)
-        J = ca.SX(6, self.tangent.nv)
-        for i in range(self.tangent.nv):
+        J = ca.SX(6, slopes.shape[1])
+        for i in range(slopes.shape[1]):
             if slopes[:, i].nnz():
                 J[:, i] = ca.sparsify(se3.vee(back @ ca.reshape(slopes[:, i], 4, 4)))
-        return G, Jacobian(J, ca.sparsify(self.tangent.rate(J, self.v)))
+        return G, Jacobian(J, ca.sparsify(self._rate(J)))
+
+    def _rate(self, value: Matrix) -> Matrix:
+        """Return the rate of a function of x and t along the motion."""
+        along = self.tangent.rate(value, self.v)
+        if not self.equations.rheonomic:
+            return along
+        return along + ca.reshape(ca.jacobian(ca.vec(ca.densify(value)), self.t), *value.shape)
 
     @cached_property
     def poses(self) -> list[Matrix]:
@@ -81,21 +85,20 @@ class RedundantState:
     @cached_property
     def jacobians(self) -> list[Jacobian]:
         """Body Jacobian (6 x nv) of every body, and its rate."""
-        return [J for _, J in self._placed]
+        nv = self.tangent.nv
+        return [Jacobian(J.value[:, :nv], J.rate[:, :nv]) for _, J in self._placed]
 
     @cached_property
     def twists(self) -> list[Matrix]:
         """Body twist (6) of every body."""
-        return [ca.densify(J.value @ self.v) for J in self.jacobians]
-
-    @cached_property
-    def bodies(self) -> forces.Bodies:
-        """Poses and twists of the bodies, as the force laws want them."""
-        return forces.Bodies(self.machine, self.poses, self.twists)  # type: ignore[arg-type]
+        return [ca.densify(J.value @ self._rates) for _, J in self._placed]
 
     def accelerations(self, a: Matrix) -> list[Matrix]:
         """Rate (6) of every body twist under accelerations a (nv)."""
-        return [ca.densify(J.value @ a + J.rate @ self.v) for J in self.jacobians]
+        nv = self.tangent.nv
+        return [
+            ca.densify(J.value[:, :nv] @ a + J.rate @ self._rates) for _, J in self._placed
+        ]
 
     def jacobian(self, frame: str) -> Jacobian:
         """Body Jacobian of a frame, and its rate."""
@@ -103,28 +106,39 @@ class RedundantState:
         index = self.machine.body_index[found.body]
         if index < 0:
             return Jacobian(ca.SX(6, self.tangent.nv), ca.SX(6, self.tangent.nv))
-        return self.jacobians[index].into(_step(constant_pose(found.pose)), Twist.zero())
+        return self.jacobians[index].into(step_of(constant_pose(found.pose)), Twist.zero())
 
-    def frame_pose(self, frame: str) -> Matrix:
-        """Pose (4x4) of a frame seen from the world."""
-        return self.bodies.pose(self.machine.frame(frame))
+    @property
+    def joint_x(self) -> Matrix:
+        """The coordinates themselves."""
+        return self.x
+
+    @property
+    def joint_v(self) -> Matrix:
+        """The velocities themselves."""
+        return self.v
+
+    @property
+    def joint_jacobian(self) -> Matrix:
+        """The identity."""
+        return ca.SX.eye(self.v.shape[0])
 
     # ------------------------------------------------------------------ inertia
 
     @cached_property
     def rigid_mass(self) -> Matrix:
         """``sum_b J^T M_b J`` of the bodies alone."""
-        return self._projected(self.model.inertias)
+        return self._projected(self.equations.inertias)
 
     @cached_property
     def metric(self) -> Matrix:
         """The same with the fluid's added mass: what the connection coefficients belong to."""
-        return self.rigid_mass + self._projected(self.model.added_masses)
+        return self.rigid_mass + self._projected(self.equations.added_masses)
 
     @cached_property
     def mass(self) -> Matrix:
         """Mass matrix (nv x nv), rotors included."""
-        return self.metric + self.model.armature
+        return self.metric + self.equations.armature
 
     def _projected(self, inertias: list[Matrix | None]) -> Matrix:
         total = ca.SX(self.tangent.nv, self.tangent.nv)
@@ -136,7 +150,24 @@ class RedundantState:
     @cached_property
     def kinetic(self) -> Matrix:
         """Kinetic energy (J), of rotors and added mass too."""
-        return ca.dot(self.v, self.mass @ self.v) / 2
+        if not self.equations.rheonomic:
+            return super().kinetic
+        inertias = [
+            M if added is None else M + added
+            for M, added in zip(
+                self.equations.inertias, self.equations.added_masses, strict=True
+            )
+        ]
+        pairs = zip(inertias, self.twists, strict=True)
+        return sum((ca.dot(xi, M @ xi) / 2 for M, xi in pairs), ca.SX(0))
+
+    def power(self, load: Load) -> Matrix:
+        """Return the rate of the energy (W); poses that move by themselves do work, too."""
+        if not self.equations.rheonomic:
+            return super().power(load)
+        energy = self.kinetic + self.potential
+        moving = self._rate(energy) + ca.jtimes(energy, self.v, self.forward(load))
+        return ca.densify(moving)
 
     # ------------------------------------------------------------------ forces
 
@@ -150,11 +181,11 @@ class RedundantState:
     def weights(self) -> list[Matrix]:
         """Wrench (6) of gravity on every body."""
         return [
-            M @ ca.vertcat(se3.rotation(G).T @ self.model.gravity, ca.SX(3, 1))
-            for M, G in zip(self.model.inertias, self.poses, strict=True)
+            M @ ca.vertcat(se3.rotation(G).T @ self.equations.gravity_vector, ca.SX(3, 1))
+            for M, G in zip(self.equations.inertias, self.poses, strict=True)
         ]
 
-    def generalised(self, wrenches: list[Matrix]) -> Matrix:
+    def projected(self, wrenches: list[Matrix]) -> Matrix:
         """Return ``sum_b J^T w`` (nv)."""
         total = ca.SX(self.tangent.nv, 1)
         for J, wrench in zip(self.jacobians, wrenches, strict=True):
@@ -182,12 +213,22 @@ class RedundantState:
     @cached_property
     def gravity_force(self) -> Matrix:
         """Forces (nv) that hold the bodies against gravity alone."""
-        return -self.generalised(self.weights)
+        return -self.projected(self.weights)
 
     @cached_property
     def passive(self) -> Matrix:
         """All forces (nv) on the left but those of inertia: gravity, springs, losses, fluid."""
-        return self.gravity_force - self.generalised(self.body_loads) + self.resistance
+        return self.gravity_force - self.projected(self.body_loads) + self.resistance
+
+    def inverse(self, a: Matrix) -> Matrix:
+        """Return the force (nv) for an acceleration: Newton and Euler's laws, projected."""
+        needed = [
+            M @ rate - se3.little_adjoint(xi).T @ (M @ xi)
+            for M, xi, rate in zip(
+                self.equations.inertias, self.twists, self.accelerations(a), strict=True
+            )
+        ]
+        return self.projected(needed) + self.passive + self.extra_inertia(a)
 
     def extra_inertia(self, a: Matrix) -> Matrix:
         """Force (nv) of rotors and of the fluid's added mass against accelerations a.
@@ -195,9 +236,9 @@ class RedundantState:
         Their velocity terms are not here: rotors have none, and those of the fluid, which depend on
         its current, stand among `body_loads`.
         """
-        total = self.model.armature @ a
+        total = self.equations.armature @ a
         accelerations = self.accelerations(a)
-        for J, M, rate in zip(self.jacobians, self.model.added_masses, accelerations, strict=True):
+        for J, M, rate in zip(self.jacobians, self.equations.added_masses, accelerations, strict=True):
             if M is not None:
                 total += J.value.T @ (M @ rate)
         return total
@@ -205,7 +246,7 @@ class RedundantState:
     @cached_property
     def potential(self) -> Matrix:
         """Potential energy (J)."""
-        total = forces.potential(self.bodies, self.x)
+        total = super().potential
         if isinstance(self.machine, BodySystem) and self.machine.potential is not None:
             total += self.machine.potential(self.x)
         return total
@@ -213,12 +254,12 @@ class RedundantState:
     @cached_property
     def dissipation(self) -> Matrix:
         """Power (W) lost in dampers, friction and drag."""
-        return forces.dissipation(self.bodies, self.v) + ca.dot(self.v, self._rayleigh_force)
+        return super().dissipation + ca.dot(self.v, self._rayleigh_force)
 
     @cached_property
     def passive_power(self) -> Matrix:
         """Power (W) that friction, dampers and a moving fluid give: mostly negative."""
-        return forces.passive_power(self.bodies, self.v) - ca.dot(self.v, self._rayleigh_force)
+        return super().passive_power - ca.dot(self.v, self._rayleigh_force)
 
     @cached_property
     def damping(self) -> Matrix:
@@ -229,43 +270,61 @@ class RedundantState:
             total[part, part] = ca.diag(constant(joint.damping))
         for damper in self.machine.dampers:
             _, _, G_ab = self.bodies.relative(damper)
-            moved = self.jacobian(damper.frame_a).into(_step(G_ab), Twist.zero())
+            moved = self.jacobian(damper.frame_a).into(step_of(G_ab), Twist.zero())
             J_ab = self.jacobian(damper.frame_b).value - moved.value
             total += symmetric(J_ab.T @ constant(damper.matrix) @ J_ab)
         return total
 
-    def joint_wrenches(self, a: Matrix) -> list[Matrix]:
-        """Wrench (6) through the edge that carries each body, on it and in its body axes.
+    @cached_property
+    def coriolis(self) -> Matrix:
+        """``sum_b J^T (M_b dJ + Gam(xi_b) J)``: dM/dt - 2C is skew, for every A.
 
-        What accelerates the body and all that it carries, less what acts on them. Not unique where
-        the graph has loops.
+        Where velocities commute into each other it is the matrix of the connection coefficients,
+        ``C_ij = Gamma_ijk v^k``.
+        """
+        total = ca.SX(self.tangent.nv, self.tangent.nv)
+        for M, added, xi, J in zip(
+            self.equations.inertias,
+            self.equations.added_masses,
+            self.twists,
+            self.jacobians,
+            strict=True,
+        ):
+            inertia = M if added is None else M + added
+            factor = BODY_FACTORS["skew"](inertia, xi)
+            total += J.value.T @ (inertia @ J.rate + factor @ J.value)
+        return total
+
+    def carried_wrenches(self, a: Matrix, load: Load) -> list[Matrix]:
+        """Return what carries each body: of a machine in joint axes, else in the body's own.
+
+        It accelerates the body and all that it carries, less what acts on them.
         """
         total: list[Wrench] = []
-        for M, added, xi, rate, weight, load in zip(
-            self.model.inertias,
-            self.model.added_masses,
+        for M, added, xi, rate, weight, own, more in zip(
+            self.equations.inertias,
+            self.equations.added_masses,
             self.twists,
             self.accelerations(a),
             self.weights,
             self.body_loads,
+            load.wrenches,
             strict=True,
         ):
             inertia = M if added is None else M + added
             gyroscopic = -se3.little_adjoint(xi).T @ (M @ xi)
-            total.append(Wrench.of(inertia @ rate + gyroscopic - weight - load))
-        for i, way in reversed(self.model.ways.items()):
+            acting = weight + own if more is None else weight + own + more
+            total.append(Wrench.of(inertia @ rate + gyroscopic - acting))
+        for i, way in reversed(self.equations.ways.items()):
             if way.start >= 0:
                 G = se3.compose(se3.inverse(self.poses[way.start]), self.poses[i])
-                total[way.start] = total[way.start].plus(_step(G).wrench_out(total[i]))
-        return [wrench.vector for wrench in total]
-
-    def forward(self, force: Matrix, bias: Matrix) -> Matrix:
-        """Return ``M^-1 (force - bias)``."""
-        return solve_symmetric(self.mass, force - bias)
-
-
-def _step(pose: Matrix) -> Step:
-    return Step(se3.rotation(pose), se3.position(pose))
+                total[way.start] = total[way.start].plus(step_of(G).wrench_out(total[i]))
+        if not isinstance(self.machine, Machine):
+            return [wrench.vector for wrench in total]
+        return [
+            in_joint_frame(constant_pose(joint.child_pose), wrench.vector)
+            for joint, wrench in zip(self.machine.joints, total, strict=True)
+        ]
 
 
 def _reversed(G: Matrix, J: Jacobian, v: Matrix) -> tuple[Matrix, Jacobian]:

@@ -1,7 +1,6 @@
 """Poses, Jacobians and their rates of links, bodies and frames of a tree, on casadi SX or DM."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import casadi as ca
 
@@ -9,6 +8,7 @@ from framefree.geometry import se3
 from framefree.machine import Machine
 from framefree.machine.values import constant_pose
 from framefree.motion.spatial import Matrix, Step, Twist
+from framefree.motion.state import Jacobian
 from framefree.motion.tree.links import Link
 from framefree.motion.tree.recursion import Motion, over_children
 
@@ -29,22 +29,6 @@ def body_poses(links: Sequence[Link], steps: Sequence[Step]) -> list[Matrix]:
         se3.compose(G, link.to_body)
         for link, G in zip(links, link_poses(links, steps), strict=True)
     ]
-
-
-class Jacobian(NamedTuple):
-    """Jacobian J of a link (or frame) and its rate, each 6 x nv, in the axes of that frame."""
-
-    value: Matrix
-    rate: Matrix
-
-    def into(self, step: Step, relative: Twist) -> "Jacobian":
-        """Carry both to a frame that moves with twist `relative` (its own axes) on this one.
-
-        J_ac = Ad_{G_cb} J_ab;  dJ_ac = Ad_{G_cb} dJ_ab - ad_{xi_bc} Ad_{G_cb} J_ab.
-        """
-        value = _into(step, self.value)
-        ad = se3.little_adjoint(ca.vertcat(*relative))
-        return Jacobian(value, _into(step, self.rate) - ad @ value)
 
 
 def link_jacobians(links: Sequence[Link], state: Motion, x: Matrix, v: Matrix) -> list[Jacobian]:
@@ -72,7 +56,3 @@ def frame_step(machine: Machine, links: Sequence[Link], frame: str) -> tuple[int
     if index >= 0:
         pose = se3.compose(links[index].to_body, pose)
     return index, Step(se3.rotation(pose), se3.position(pose))
-
-
-def _into(step: Step, columns: Matrix) -> Matrix:
-    return ca.vertcat(*step.twist_into(Twist.of(columns)))

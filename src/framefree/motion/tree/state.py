@@ -2,65 +2,32 @@
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import casadi as ca
 
 from framefree.geometry import se3
-from framefree.machine import Machine
-from framefree.machine.values import constant
 from framefree.motion import forces
+from framefree.motion.load import Load
 from framefree.motion.spatial import Inertia, Matrix, Rigid, Step, Twist, Wrench
-from framefree.motion.tree import recursion
-from framefree.motion.tree.kinematics import Jacobian, frame_step, link_jacobians, link_poses
-from framefree.motion.tree.links import Link, links_of
-from framefree.motion.tree.lump import lumped
+from framefree.motion.state import Jacobian, RelativeMotion, State, step_of
+from framefree.motion.tree import coriolis, recursion
+from framefree.motion.tree.derivatives import TreeSlopes
+from framefree.motion.tree.kinematics import frame_step, link_jacobians, link_poses
 from framefree.motion.tree.recursion import Motion
 
-
-class TreeModel:
-    """A machine's links and constants, prepared once for tracing."""
-
-    def __init__(self, machine: Machine) -> None:
-        self.machine = machine
-        self.links: list[Link] = links_of(machine)
-        self.gravity: Matrix = ca.SX(constant(machine.gravity))
-
-    @cached_property
-    def inertias(self) -> list[Inertia]:
-        """Inertia of every link in its own frame, added mass of the fluid included."""
-        added = forces.added_masses(self.machine)
-        return [
-            link.inertia if extra is None else link.inertia.plus(_in_link(link, extra))
-            for link, extra in zip(self.links, added, strict=True)
-        ]
-
-    @cached_property
-    def lumped(self) -> list[Rigid]:
-        """Inertias of the links that give the same joint forces with fewer operations."""
-        return lumped(self.links)
-
-    @cached_property
-    def lumped_inertias(self) -> list[Rigid] | list[Inertia]:
-        """The same, added mass of the fluid included."""
-        added = forces.added_masses(self.machine)
-        if all(extra is None for extra in added):
-            return self.lumped
-        return [
-            rigid.full if extra is None else rigid.full.plus(_in_link(link, extra))
-            for rigid, link, extra in zip(self.lumped, self.links, added, strict=True)
-        ]
-
-    def at(self, x: Matrix, v: Matrix | None = None) -> "TreeState":
-        """Return the state (x, v); without v the machine is at rest."""
-        return TreeState(self, x, ca.SX(self.machine.nv, 1) if v is None else v)
+if TYPE_CHECKING:
+    from framefree.motion.tree.tree import Tree
 
 
-class TreeState:
-    """A state (x, v) of a `TreeModel`. Everything is computed when first asked for."""
+class TreeState(State):
+    """A state (x, v) of a `Tree`: joint coordinates and joint velocities."""
 
-    def __init__(self, model: TreeModel, x: Matrix, v: Matrix) -> None:
-        self.model, self.machine, self.links = model, model.machine, model.links
-        self.x, self.v = x, v
+    equations: "Tree"
+
+    def __init__(self, equations: "Tree", x: Matrix, v: Matrix, t: Matrix) -> None:
+        self.equations, self.links = equations, equations.links
+        self.x, self.v, self.t = x, v, t
 
     @cached_property
     def motion(self) -> Motion:
@@ -81,11 +48,6 @@ class TreeState:
     def twists(self) -> list[Matrix]:
         """Body twist (6) of every body."""
         return self._of_bodies(self.motion.twists)
-
-    @cached_property
-    def bodies(self) -> forces.Bodies:
-        """Poses and twists of the bodies, as the force laws want them."""
-        return forces.Bodies(self.machine, self.poses, self.twists)
 
     def accelerations(self, a: Matrix) -> list[Matrix]:
         """Rate (6) of every body twist under joint accelerations a."""
@@ -118,9 +80,59 @@ class TreeState:
             return pose
         return se3.compose(link_poses(self.links, self.motion.steps)[index], pose)
 
+    def relative(self, a: str, b: str) -> RelativeMotion:
+        """Return frame b seen from frame a, by the shortest way through the tree.
+
+        What carries both frames does not enter: its columns of J_ab are exact zeros.
+        """
+        links = self.links
+        (at_a, step_a), (at_b, step_b) = (frame_step(self.machine, links, name) for name in (a, b))
+        above_a, above_b = self._way(at_a), self._way(at_b)
+        common = set(above_a) & set(above_b)
+        G_ca = self._pose([i for i in above_a if i not in common], step_a)
+        G_cb = self._pose([i for i in above_b if i not in common], step_b)
+        shared = [k for i in common for k in range(links[i].v.start, links[i].v.stop)]
+        J_a, J_b = (_without(self.jacobian(name), shared) for name in (a, b))
+        return RelativeMotion.of(se3.compose(se3.inverse(G_ca), G_cb), J_a, J_b, self.v)
+
+    def _way(self, i: int) -> list[int]:
+        """Links from the base to link i."""
+        way: list[int] = []
+        while i >= 0:
+            way.append(i)
+            i = self.links[i].parent
+        return way[::-1]
+
+    def _pose(self, way: list[int], last: Step) -> Matrix:
+        steps = [self.motion.steps[i] for i in way]
+        return se3.compose(*(se3.pose(step.rotation, step.r) for step in (*steps, last)))
+
+    @property
+    def joint_x(self) -> Matrix:
+        """The coordinates themselves."""
+        return self.x
+
+    @property
+    def joint_v(self) -> Matrix:
+        """The velocities themselves."""
+        return self.v
+
+    @property
+    def joint_jacobian(self) -> Matrix:
+        """The identity."""
+        return ca.SX.eye(self.v.shape[0])
+
+    def generalised(self, load: Load) -> Matrix:
+        """Return the joint forces (nv) that a load amounts to."""
+        total = _at_joints(load)
+        for body, wrench in zip(self.machine.bodies, load.wrenches, strict=True):
+            if wrench is not None:
+                total = total + self.jacobian(body.name).value.T @ wrench
+        return total
+
     def _of_bodies(self, twists: list[Twist]) -> list[Matrix]:
         return [
-            _step(link.to_body).twist_into(twist).vector
+            step_of(link.to_body).twist_into(twist).vector
             for link, twist in zip(self.links, twists, strict=True)
         ]
 
@@ -143,7 +155,7 @@ class TreeState:
         for given in (passive, self._weightless, wrenches or [None] * len(loads)):
             for i, wrench in enumerate(given):
                 if wrench is not None:
-                    step = _step(self.links[i].to_body)
+                    step = step_of(self.links[i].to_body)
                     loads[i] = loads[i].plus(step.wrench_out(Wrench.of(wrench)))
         return loads
 
@@ -152,7 +164,7 @@ class TreeState:
         """Take back the gravity that the upward acceleration of the world gives to added mass."""
         wrenches: list[Matrix | None] = []
         for added, G in zip(forces.added_masses(self.machine), self.poses, strict=True):
-            g = ca.vertcat(se3.rotation(G).T @ self.model.gravity, ca.SX(3, 1))
+            g = ca.vertcat(se3.rotation(G).T @ self.equations.gravity_vector, ca.SX(3, 1))
             wrenches.append(None if added is None else -added @ g)
         return wrenches
 
@@ -163,54 +175,79 @@ class TreeState:
 
     # ------------------------------------------------------------------ the recursions
 
-    def forward(self, force: Matrix, wrenches: list[Matrix | None] | None = None) -> Matrix:
-        """Acceleration (nv) under joint forces and wrenches on the bodies."""
+    def accelerate(self, force: Matrix) -> Matrix:
+        """Return the acceleration (nv) under joint forces."""
+        return self.forward(Load(self.machine, force=force))
+
+    def forward(self, load: Load) -> Matrix:
+        """Return the acceleration (nv) under a load."""
         return recursion.articulated_body(
             self.links,
             self.motion,
-            force - self.resistance,
-            self.loads(wrenches),
-            self.model.inertias,
-            self.model.gravity,
+            _at_joints(load) - self.resistance,
+            self.loads(load.wrenches),
+            self.equations.inertias,
+            self.equations.gravity_vector,
         )
+
+    def respond(self, force: Matrix) -> Matrix:
+        """Return the accelerations (nv x k) for joint forces where nothing else acts."""
+        return self._slopes.inverse_mass.times(force)
 
     def inverse(self, a: Matrix, wrenches: list[Matrix | None] | None = None) -> Matrix:
         """Joint forces (nv) for acceleration a under wrenches on the bodies."""
-        model = self.model
+        model = self.equations
         loads = self.loads(wrenches, model.lumped)
         force, _ = recursion.newton_euler(
-            self.links, self.motion, a, loads, model.lumped_inertias, model.gravity
+            self.links, self.motion, a, loads, model.lumped_inertias, model.gravity_vector
         )
         return force + self.resistance
 
-    def joint_wrenches(
-        self, a: Matrix, wrenches: list[Matrix | None] | None = None
-    ) -> list[Wrench]:
-        """Wrench that each joint passes from parent to child for acceleration a, in link axes."""
-        model = self.model
-        return recursion.newton_euler(
-            self.links, self.motion, a, self.loads(wrenches), model.inertias, model.gravity
-        )[1]
+    def carried_wrenches(self, a: Matrix, load: Load) -> list[Matrix]:
+        """Return what the joints carry at an acceleration a (nv) that a load is known to give."""
+        equations = self.equations
+        _, passed = recursion.newton_euler(
+            self.links,
+            self.motion,
+            a,
+            self.loads(load.wrenches),
+            equations.inertias,
+            equations.gravity_vector,
+        )
+        return [
+            ca.vertcat(link.to_joint @ wrench.force, link.to_joint @ wrench.moment)
+            for link, wrench in zip(self.links, passed, strict=True)
+        ]
 
     @cached_property
     def mass(self) -> Matrix:
         """Mass matrix (nv x nv)."""
         return recursion.composite_inertia(
-            self.links, self.motion.steps, self.motion.subspaces, self.model.lumped_inertias
+            self.links, self.motion.steps, self.motion.subspaces, self.equations.lumped_inertias
         )
+
+    @cached_property
+    def coriolis(self) -> Matrix:
+        """The skew-symmetric Coriolis matrix (nv x nv), by recursion."""
+        if any(added is not None for added in forces.added_masses(self.machine)):
+            return coriolis.by_bodies(
+                "skew", self.equations.inertias, self.motion, self.link_jacobians
+            )
+        rates = coriolis.subspace_rates(self.links, self.motion, self.x, self.v)
+        return coriolis.recursive(self.links, self.motion, self.equations.inertias, rates)
 
     @cached_property
     def gravity_force(self) -> Matrix:
         """Joint forces (nv) that hold the machine against gravity alone."""
-        at_rest = self.model.at(self.x)
+        at_rest = self.equations.at(self.x)
         zero = ca.SX(self.machine.nv, 1)
         force, _ = recursion.newton_euler(
             self.links,
             at_rest.motion,
             zero,
             [Wrench.zero()] * len(self.links),
-            self.model.lumped,
-            self.model.gravity,
+            self.equations.lumped,
+            self.equations.gravity_vector,
         )
         return force
 
@@ -221,7 +258,7 @@ class TreeState:
         """Kinetic energy (J), of rotors and added mass too."""
         total = ca.SX(0)
         for link, inertia, twist in zip(
-            self.links, self.model.inertias, self.motion.twists, strict=True
+            self.links, self.equations.inertias, self.motion.twists, strict=True
         ):
             momentum = inertia.times(twist)
             rate = self.v[link.v, :]
@@ -229,11 +266,28 @@ class TreeState:
             total += ca.dot(rate, link.armature @ rate)
         return total / 2
 
+    # ------------------------------------------------------------------ derivatives
 
-def _step(pose: Matrix) -> Step:
-    return Step(se3.rotation(pose), se3.position(pose))
+    @cached_property
+    def _slopes(self) -> TreeSlopes:
+        return TreeSlopes(self)
+
+    def inverse_slopes(self, a: Matrix) -> tuple[Matrix, Matrix]:
+        """Return the slopes (nv x nv) of `inverse` by x and by v, in closed form."""
+        return self._slopes.by_inverse(a)
+
+    def forward_slopes(self, force: Matrix) -> tuple[Matrix, Matrix, Matrix]:
+        """Return the slopes (nv x nv) of `accelerate` by x, by v and by the force."""
+        return self._slopes.by_forward(force)
 
 
-def _in_link(link: Link, matrix: Matrix) -> Inertia:
-    """Return a body's 6x6 inertia seen in its link's frame."""
-    return _step(link.to_body).inertia_out(Inertia.of(ca.SX(matrix)))
+def _at_joints(load: Load) -> Matrix:
+    """Return the joint forces of a load; in these coordinates `force` is another of them."""
+    return load.joint_force if load.force is None else load.joint_force + load.force
+
+
+def _without(jacobian: Jacobian, columns: list[int]) -> Jacobian:
+    value, rate = ca.SX(jacobian.value), ca.SX(jacobian.rate)
+    value[:, columns] = 0
+    rate[:, columns] = 0
+    return Jacobian(ca.sparsify(value), ca.sparsify(rate))

@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-from framefree.simulate.groups import Group
+from framefree.motion.groups import Group
 
 Matrix = Any
 Dynamics = Callable[[Matrix, Matrix, Matrix], Matrix]

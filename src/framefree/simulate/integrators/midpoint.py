@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from framefree.simulate.groups import Group
+from framefree.motion.groups import Group
 from framefree.simulate.integrators.base import Dynamics, Integrator
 
 

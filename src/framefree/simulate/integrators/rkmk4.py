@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from framefree.simulate.groups import Group, inverse_differential
+from framefree.motion.groups import Group, inverse_differential
 from framefree.simulate.integrators.base import Dynamics, Integrator
 
 

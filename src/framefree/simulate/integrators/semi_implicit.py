@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from framefree.simulate.groups import Group
+from framefree.motion.groups import Group
 from framefree.simulate.integrators.base import Dynamics, Integrator
 
 

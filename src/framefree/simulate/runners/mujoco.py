@@ -23,12 +23,12 @@ from framefree.machine.formats.writing import WriteError
 from framefree.machine.joints import Continuous
 from framefree.machine.values import is_symbolic
 from framefree.motion import forces
-from framefree.motion.tree.state import TreeModel
+from framefree.motion.tree import Tree
 from framefree.simulate.actuation import actuate
 from framefree.simulate.disturbances import Moment
 from framefree.simulate.errors import SimulationError
 from framefree.simulate.integrators import Integrator, RungeKuttaMuntheKaas4, SemiImplicitEuler
-from framefree.simulate.load import Load
+from framefree.motion.load import Load
 from framefree.simulate.loop import Loop
 from framefree.simulate.noise import NoiseSource
 from framefree.simulate.runners.adaptive import control_kernel, held_command
@@ -91,23 +91,25 @@ class MujocoRunner(Runner):
     def _forces(self) -> ca.Function:
         """Return the function from the state to the inputs u and to our generalised forces."""
         loop, s = self.loop, self.loop.symbols
-        state = loop.plant.at(s["time"], s["x"], s["v"])
+        state = loop.plant.at(s["x"], s["v"], s["time"])
         moment = Moment(s["time"], s["time"], s["h"])
         load, u = loop.load(state, moment, loop.given("drive"), loop.given("held"))
-        tree = TreeModel(loop.machine).at(state.x, state.v)
+        tree = Tree(loop.machine.tree).at(state.joint_x, state.joint_v)
         ours = Load(loop.machine)
         for disturbance in loop.disturbances:
             disturbance.add(ours, loop.machine, lambda: tree.poses, moment)
         if not self.written.actuators:
-            actuate(ours, loop.machine, state.x, state.v, u, limits=loop.limits)
+            actuate(ours, loop.machine, state.joint_x, state.joint_v, u, limits=loop.limits)
         for body, wrench in zip(
             loop.machine.bodies, forces.body_wrenches(tree.bodies), strict=True
         ):
             if wrench is not None:
                 ours.on_frame(loop.machine.frame(body.name), wrench)
-        self._add_inertia(ours, tree, lambda: state.acceleration(load))
-        ours.force = ours.force + self.written.joint_forces(loop.machine, state.x, state.v)
-        total = ours.at_joints([partial(_jacobian, tree, b.name) for b in loop.machine.bodies])
+        self._add_inertia(ours, tree, lambda: state.forward(load))
+        ours.joint_force = ours.joint_force + self.written.joint_forces(
+            loop.machine, state.joint_x, state.joint_v
+        )
+        total = tree.generalised(ours)
         outputs = [ca.densify(ca.SX(value)) for value in (u, total)]
         return ca.Function("forces", list(s.values()), outputs, list(s), ["u", "force"])
 
@@ -268,6 +270,3 @@ def prepare(model: Any, dt: float, integrator: Integrator, *, limits: bool) -> N
         model.eq_solref[:] = 2.0 * dt, 1.0
         model.eq_solimp[:] = 0.9999, 0.9999, 0.001, 0.5, 2.0
 
-
-def _jacobian(tree: Any, body: str) -> Matrix:
-    return tree.jacobian(body).value

@@ -11,9 +11,9 @@ from framefree.gallery.shared.rotations import angle_between
 from framefree.kernel import compile
 from framefree.look.report.scene import body_poses
 from framefree.machine import Machine
-from framefree.motion import equations
-from framefree.motion.constrained.wrenches import joint_wrenches
-from framefree.motion.tree.state import TreeModel
+from framefree.motion import Load, equations
+from framefree.motion.quantities import table
+from framefree.motion.tree import Tree
 from framefree.simulate import Pulse, Run
 
 
@@ -43,9 +43,9 @@ def tree_joint_forces(run: Run, pulses: Sequence[Pulse]) -> np.ndarray:
     machine = _machine(run)
     x, v = ca.SX.sym("x", machine.nx), ca.SX.sym("v", machine.nv)
     loads = ca.SX.sym("loads", 6 * len(machine.bodies))
-    state = TreeModel(machine).at(x, v)
+    state = Tree(machine).at(x, v)
     wrenches = ca.vertsplit(loads, 6)
-    carried = joint_wrenches(state, state.forward(ca.SX(machine.nv, 1), wrenches), wrenches)
+    carried = table(state.joint_wrenches(Load(machine, wrenches=wrenches)), 6)
     names = ["x", "v", "loads"], ["wrench"]
     function = ca.Function("carried", [x, v, loads], [ca.densify(carried.value)], *names)
     kernel = compile(function, shapes={"wrench": carried.shape})

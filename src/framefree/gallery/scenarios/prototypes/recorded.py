@@ -19,8 +19,8 @@ from framefree.gallery.machines import multicopters
 from framefree.gallery.shared.rotations import from_wxyz
 from framefree.kernel import compile
 from framefree.look.report import Figure
-from framefree.motion.tree import inputs
-from framefree.motion.tree.state import TreeModel
+from framefree.motion import actuation
+from framefree.motion.tree import Tree
 from framefree.simulate.measures import rms
 
 PERIOD = 0.005
@@ -157,11 +157,11 @@ def _model() -> Any:
     machine = multicopters.quadcopter()
     wxyz, v = ca.SX.sym("wxyz", 4), ca.SX.sym("v", 6)
     speed, spin_up = ca.SX.sym("speed", 4), ca.SX.sym("spin_up", 4)
-    state = TreeModel(machine).at(ca.vertcat(ca.SX(3, 1), wxyz), v)
+    state = Tree(machine).at(ca.vertcat(ca.SX(3, 1), wxyz), v)
     spins = ca.DM(multicopters.QUADCOPTER_SPINS)
-    push = inputs.input_matrix(state) @ (multicopters.THRUST_COEFFICIENT * speed**2)
+    push = actuation.input_matrix(state) @ (multicopters.THRUST_COEFFICIENT * speed**2)
     push[5] -= multicopters.ROTOR_INERTIA * ca.dot(spins, spin_up)
-    a = state.forward(push)
+    a = state.accelerate(push)
     R = ca.SX(state.poses[0])[:3, :3]
     specific = a[:3] + ca.cross(v[3:], v[:3]) - R.T @ ca.DM(np.asarray(machine.gravity, float))
     out = ca.densify(ca.vertcat(specific, a[3:]))

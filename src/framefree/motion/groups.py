@@ -1,14 +1,14 @@
 """The groups that configurations live on, as the integrators need them."""
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import casadi as ca
 
 from framefree.geometry import se3
-from framefree.machine import Free, Machine
+from framefree.machine import Machine
 from framefree.machine.joint import Joint
 from framefree.machine.joints import JointKind
-from framefree.motion.maximal.kinematics import Kinematics, MaximalModel
 
 Matrix = Any
 """A casadi SX or DM matrix."""
@@ -81,50 +81,6 @@ def inverse_differential(group: Group, theta: Matrix, w: Matrix) -> Matrix:
     return w + first / 2 + group.bracket(theta, first) / 12
 
 
-class BodyGroup:
-    """N bodies that move freely, each with position and quaternion: the maximal formulation.
-
-    The joint coordinates that x keeps beside them are plain numbers.
-    """
-
-    def __init__(self, model: MaximalModel) -> None:
-        self.model, self.bodies = model, len(model.links)
-        self._kind = Free()
-
-    def velocity(self, x: Matrix, v: Matrix) -> Matrix:
-        """Return v, and the rates of the joint coordinates that x keeps."""
-        return ca.vertcat(v, Kinematics(self.model, x, v).kept_rates)
-
-    def integrate(self, x: Matrix, dv: Matrix) -> Matrix:
-        """Move every body by its part of dv, and add the rest to the coordinates that x keeps."""
-        kept = x[7 * self.bodies :] + dv[6 * self.bodies :]
-        return self._each(lambda i: self._kind.integrate(_part(x, i, 7), _part(dv, i, 6)), kept)
-
-    def normalise(self, x: Matrix) -> Matrix:
-        """Bring every quaternion to unit length, also those among coordinates that x keeps."""
-        kept = [
-            self.model.links[i].kind.normalise(x[place])
-            if place.stop - place.start == self.model.links[i].kind.nx
-            else x[place]
-            for i, place in self.model.kept.items()
-        ]
-        return self._each(
-            lambda i: self._kind.normalise(_part(x, i, 7)), ca.vertcat(ca.SX(0, 1), *kept)
-        )
-
-    def bracket(self, a: Matrix, b: Matrix) -> Matrix:
-        """Bracket of body twists; zero for plain numbers."""
-        kept = ca.SX(a.shape[0] - 6 * self.bodies, 1)
-        return self._each(lambda i: se3.little_adjoint(_part(a, i, 6)) @ _part(b, i, 6), kept)
-
-    def _each(self, part: Any, kept: Matrix) -> Matrix:
-        return ca.vertcat(ca.SX(0, 1), *(part(i) for i in range(self.bodies)), kept)
-
-
-def _part(values: Matrix, i: int, size: int) -> Matrix:
-    return values[size * i : size * (i + 1)]
-
-
 class Extended:
     """A group whose velocities v come in one column with other numbers, v first."""
 
@@ -136,3 +92,26 @@ class Extended:
     def velocity(self, x: Matrix, v: Matrix) -> Matrix:
         """Return the velocity of the first part."""
         return self.group.velocity(x, v[: self.nv, :])
+
+
+class CoordinateGroup:
+    """Any coordinates with dx/dt = A(x) v, moved as plain numbers: x moves by A v dt."""
+
+    def __init__(self, rate: Callable[[Matrix], Matrix]) -> None:
+        self.rate = rate
+
+    def velocity(self, x: Matrix, v: Matrix) -> Matrix:
+        """Return A(x) v."""
+        return self.rate(x) @ v
+
+    def integrate(self, x: Matrix, dv: Matrix) -> Matrix:
+        """Return the sum."""
+        return x + dv
+
+    def bracket(self, a: Matrix, b: Matrix) -> Matrix:
+        """Return zero: plain numbers commute."""
+        return ca.SX(*a.shape)
+
+    def normalise(self, x: Matrix) -> Matrix:
+        """Return x; phi is met by `Equations.restore`."""
+        return x

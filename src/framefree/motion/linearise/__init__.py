@@ -1,1 +1,0 @@
-"""Derivatives of forward and inverse dynamics, and linearisation about a trajectory."""

@@ -1,0 +1,77 @@
+"""What is simulated natively: the equations of motion of some formulation, and what they record."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from framefree.machine import Machine
+from framefree.motion import Equations, State, equations
+from framefree.motion.load import Load
+from framefree.motion.quantities import Output, scalar, table, vector
+
+Matrix = Any
+
+WRENCH = ("fx", "fy", "fz", "mx", "my", "mz")
+WRENCH_UNITS = ("N",) * 3 + ("Nm",) * 3
+MOMENTUM_UNITS = {"linear": "N s", "angular": "Nm s", "centroidal": "Nm s"}
+
+
+class Signal(NamedTuple):
+    """A quantity to record: its value, the names of its entries (row-major) and their units.
+
+    Without names, entries are numbered; a single unit serves all.
+    """
+
+    value: Output
+    names: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
+
+
+def native_plant(machine: Machine, formulation: str | Equations | None) -> Equations:
+    """Return the equations that are integrated.
+
+    Without a formulation, a machine with loops or couplings is "constrained", a system in a user's
+    own coordinates "redundant" and any other a "tree".
+    """
+    if isinstance(formulation, Equations):
+        return formulation
+    return equations(machine, formulation)
+
+
+def plant_signals(state: State, load: Load) -> dict[str, Callable[[], dict[str, Signal]]]:
+    """Return what can be recorded of a plant, by the name under which it is asked for."""
+    known: dict[str, Callable[[], dict[str, Signal]]] = {
+        "energy": lambda: _energy(state),
+        "momentum": lambda: _momentum(state),
+        "joint_wrench": lambda: _joint_wrench(state, load),
+    }
+    offered = {word: make for word, make in known.items() if word in state.equations.offers}
+    if state.equations.keeps:
+        offered["constraint"] = lambda: _constraint(state)
+    return offered
+
+
+def _energy(state: State) -> dict[str, Signal]:
+    energies = {"kinetic": state.kinetic, "potential": state.potential}
+    return {name: Signal(scalar(value), units=("J",)) for name, value in energies.items()}
+
+
+def _momentum(state: State) -> dict[str, Signal]:
+    return {
+        f"{name}_momentum": Signal(vector(value), ("x", "y", "z"), (MOMENTUM_UNITS[name],) * 3)
+        for name, value in state.momentum.items()
+        if name in MOMENTUM_UNITS
+    }
+
+
+def _joint_wrench(state: State, load: Load) -> dict[str, Signal]:
+    joints = state.machine.joints
+    names = tuple(f"{joint.name}.{part}" for joint in joints for part in WRENCH)
+    value = table(state.joint_wrenches(load), 6)
+    return {"joint_wrench": Signal(value, names, WRENCH_UNITS * len(joints))}
+
+
+def _constraint(state: State) -> dict[str, Signal]:
+    return {
+        name: Signal(vector(error.value), error.names, error.units)
+        for name, error in state.constraint_errors().items()
+    }
