@@ -18,7 +18,8 @@ from framefree.certify.subject import Subject, evaluate, relative
 from framefree.geometry import Moments, se3
 from framefree.machine import Body, Custom, Joint, Machine, Revolute, Spring
 from framefree.motion.equations import EquationsError
-from framefree.motion.tree import Tree, coriolis as matrices
+from framefree.motion.tree import Tree
+from framefree.motion.tree import coriolis as matrices
 from framefree.motion.tree.state import TreeState
 
 

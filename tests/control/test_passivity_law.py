@@ -32,12 +32,11 @@ from framefree.machine import (
     Spherical,
     Wrench,
 )
+from framefree.motion.actuation import input_bias, input_matrix
 from framefree.motion.constrained import Constrained
 from framefree.motion.constrained.rows import Nonholonomic
 from framefree.motion.tree import Tree
 from framefree.motion.tree.euler import from_angles
-from framefree.motion.actuation import input_bias, input_matrix
-from framefree.motion.tree import Tree
 
 
 def inertia(rng):

@@ -90,7 +90,7 @@ class Closed:
         found = law.control(ca.SX(0), x, v, told, ca.SX(0, 1))
         state = Tree(machine).at(x, v)
         force = input_matrix(state) @ found.u + input_bias(state)
-        speed.append(state.forward(force))
+        speed.append(state.accelerate(force))
         for name in law.needs:
             frame, _, what = name.rpartition(".")
             if what == "pose":

@@ -25,7 +25,6 @@ from framefree.motion.constrained.states import numbers
 from framefree.motion.embedded import Embedded
 from framefree.motion.embedded.choice import SingularError
 from framefree.motion.embedded.maps import Embedding
-from framefree.motion.equations import EquationsError
 from framefree.motion.maximal import Maximal
 from framefree.motion.redundant import Redundant
 from framefree.motion.tree import Tree

@@ -8,9 +8,9 @@ import pytest
 from random_machines import evaluate, random_machine, random_moments, random_state, relative_error
 
 from framefree.machine import Body, Custom, Free, Joint, Machine
-from framefree.motion.tree.derivatives import TreeSlopes
 from framefree.motion.redundant import Redundant
 from framefree.motion.tree import Tree
+from framefree.motion.tree.derivatives import TreeSlopes
 
 # Weights of central differences of eighth order.
 WEIGHTS = (4 / 5, -1 / 5, 4 / 105, -1 / 280)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from random_machines import without_forces
 from test_against_pinocchio import URDFS, Peer
-from framefree.motion.tree import Tree
 
 from framefree.machine.read import read
+from framefree.motion.tree import Tree
 
 pin = pytest.importorskip("pinocchio", reason="needs the extra `peers`")
 

@@ -105,9 +105,7 @@ def compare(machine, x, rng):
     eom = Maximal(machine)
     pose, twist = (one.ravel() for one in evaluate(eom.functions["from_joints"], x, v))
     names = ["forward", "joint_wrench", "loop_wrench", "kkt_multipliers", "constraint"]
-    found = traced_together(eom, [*names, "power"])(
-        x=pose, v=twist, joint_force=force
-    )
+    found = traced_together(eom, [*names, "power"])(x=pose, v=twist, joint_force=force)
     expected = evaluate(tree.functions["body_acceleration"], x, v, a)
     assert relative_error(found["forward"].reshape(-1, 6), expected) < 1e-9
     J, gamma = found["constraint"][:2]

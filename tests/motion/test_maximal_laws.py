@@ -23,7 +23,16 @@ MACHINES = [(heavy_machine, seed) for seed in (30, 31, 33, 35)] + [(geared_machi
 
 
 NAMES = (
-    *("forward", "joint_wrench", "kkt", "kkt_multipliers", "power", "known_force", "motors", "bias"),
+    *(
+        "forward",
+        "joint_wrench",
+        "kkt",
+        "kkt_multipliers",
+        "power",
+        "known_force",
+        "motors",
+        "bias",
+    ),
     *("mass", "coriolis", "constraint"),
     *("projector", "mobility", "project", "respond", "stacked_jacobian", "schur"),
 )

@@ -26,8 +26,8 @@ from framefree.machine import (
     Spring,
 )
 from framefree.motion.maximal.maximal import LOOPED, Maximal
-from framefree.motion.quantities import LOADS
 from framefree.motion.maximal.sweeps import LoopedMaximal
+from framefree.motion.quantities import LOADS
 
 MACHINES = [(random_machine, seed) for seed in (5, 7, 15)] + [(geared_machine, 3)]
 
@@ -126,7 +126,9 @@ def test_native_loops_of_a_flexible_chain(different):
 
 
 def test_alike_bodies_share_their_code():
-    few, many = (LoopedMaximal(Maximal(flexible_chain(n)).model).forward(LOADS["both"]) for n in (4, 40))
+    few, many = (
+        LoopedMaximal(Maximal(flexible_chain(n)).model).forward(LOADS["both"]) for n in (4, 40)
+    )
     assert len(few._kinds) == len(many._kinds)
     rng = np.random.default_rng(0)
     different = LoopedMaximal(Maximal(flexible_chain(40, rng)).model).forward(LOADS["both"])

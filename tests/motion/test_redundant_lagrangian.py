@@ -9,9 +9,9 @@ from test_redundant_examples import attitude, circle, rotation_of
 from framefree.machine import MachineError
 from framefree.machine.parameters import Parameters
 from framefree.motion.equations import EquationsError
+from framefree.motion.redundant import Redundant, redundant
 from framefree.motion.redundant.coordinates import Coordinates
 from framefree.motion.redundant.lagrange import Lagrange, LagrangianSystem
-from framefree.motion.redundant import Redundant, redundant
 
 PLANE = Coordinates(2, 2, lambda x: ca.SX.eye(2))
 RATES = attitude(random_moments(np.random.default_rng(0))).coordinates

@@ -6,8 +6,8 @@ import pytest
 from random_machines import random_machine, random_moments, random_pose
 
 from framefree.machine import Body, Free, Joint, Machine, Planar, Revolute, Spherical
-from framefree.motion.tree import Tree
 from framefree.motion.groups import JointGroup
+from framefree.motion.tree import Tree
 from framefree.simulate.integrators import INTEGRATORS, DormandPrince
 
 METHODS = {**INTEGRATORS, "dormand-prince": DormandPrince()}

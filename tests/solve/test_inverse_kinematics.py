@@ -21,7 +21,7 @@ from framefree.solve.kinematics import FrameErrors, constrained
 
 def forward(machine, x, frame):
     symbol = ca.SX.sym("x", machine.nx)
-    f = ca.Function("f", [symbol], [Tree(machine).at(symbol).frame_pose(frame)])
+    f = ca.Function("f", [symbol], [Tree(machine.tree).at(symbol).frame_pose(frame)])
     return np.array([f(one).full() for one in np.atleast_2d(x)])
 
 

@@ -53,7 +53,7 @@ def _chain_calls(n: int) -> tuple[Callable[[], object], Callable[[], object]]:
     eom = equations(machine, "maximal")
     rng = np.random.default_rng(0)
     state = eom.kernel("from_joints")(machine.random(rng), 0.1 * rng.normal(size=machine.nv))
-    one = (*state, np.zeros(6 * n), np.zeros(machine.nv))
+    one = (*state, np.zeros(6 * n))
     many = tuple(np.tile(array, (STATES, 1)) for array in one)
     return lambda: eom.forward(*one), lambda: eom.forward(*many)
 

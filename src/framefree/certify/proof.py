@@ -41,8 +41,8 @@ from framefree.machine.joints import (
     Universal,
 )
 from framefree.motion import forces
-from framefree.motion.tree.slopes import moving_links
 from framefree.motion.tree.links import Link, links_of
+from framefree.motion.tree.slopes import moving_links
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,12 @@ from framefree.control.law import ControlError
 from framefree.machine import Machine
 from framefree.machine.joint import Joint
 from framefree.motion import forces
+from framefree.motion.actuation import input_bias, input_matrix
 from framefree.motion.constrained.project import ClosureError
 from framefree.motion.embedded import Embedded
 from framefree.motion.embedded.state import EmbeddedState
-from framefree.motion.actuation import input_bias, input_matrix
-from framefree.motion.tree.kinematics import Jacobian
 from framefree.motion.tree import Tree
+from framefree.motion.tree.kinematics import Jacobian
 from framefree.motion.tree.state import TreeState
 
 Matrix = Any

@@ -238,6 +238,7 @@ class Equations(ABC):
             inputs["parameters"] = self.machine.parameters.values(parameters)
         results = function(**{key: inputs[key] for key in function.name_in()})
         return [np.asarray(results[key].full()).reshape(shapes[key]) for key in function.name_out()]
+
     @cached_property
     def mass(self) -> Kernel:
         """Mass matrix: ``mass(x)`` (nv, nv)."""

@@ -13,8 +13,8 @@ import numpy as np
 from framefree.machine import Machine
 from framefree.machine.actuators import JointActuator, JointForce
 from framefree.machine.values import constant, is_symbolic
-from framefree.simulate.errors import SimulationError
 from framefree.motion.load import Load
+from framefree.simulate.errors import SimulationError
 
 Matrix = Any
 

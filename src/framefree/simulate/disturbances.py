@@ -16,8 +16,8 @@ import numpy as np
 from framefree.geometry import se3
 from framefree.machine import Machine
 from framefree.machine.values import constant_pose
-from framefree.simulate.errors import SimulationError
 from framefree.motion.load import Load
+from framefree.simulate.errors import SimulationError
 
 Matrix = Any
 

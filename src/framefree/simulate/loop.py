@@ -29,13 +29,13 @@ from framefree.control.law import AnyLaw, Command, Law, NumericLaw
 from framefree.control.references.base import Reference
 from framefree.machine import Machine
 from framefree.motion import Equations, State
+from framefree.motion.groups import Extended
+from framefree.motion.load import Load
 from framefree.simulate.actuation import Drive, actuate, limited
 from framefree.simulate.correspondence import Correspondence
 from framefree.simulate.disturbances import Disturbance, Moment
 from framefree.simulate.errors import SimulationError
-from framefree.motion.groups import Extended
 from framefree.simulate.integrators import DormandPrince, Integrator
-from framefree.motion.load import Load
 from framefree.simulate.numeric import Told
 from framefree.simulate.predict import Predictor
 
@@ -237,9 +237,7 @@ class Loop:
 
     # ------------------------------------------------------------------ dynamics
 
-    def load(
-        self, state: State, moment: Moment, z: Matrix, command: Matrix
-    ) -> tuple[Load, Matrix]:
+    def load(self, state: State, moment: Moment, z: Matrix, command: Matrix) -> tuple[Load, Matrix]:
         """Return what acts on the machine, and the inputs u."""
         u = command if self.drive is None else self.drive.u(z, command)
         load = Load(self.machine)

@@ -59,7 +59,9 @@ class Observer:
         load, u = loop.load(
             state, Moment(s["time"], s["time"], s["h"]), loop.given("drive"), applied
         )
-        for channel, value in zip(state_channels(loop.machine), (state.joint_x, state.joint_v, u), strict=True):
+        for channel, value in zip(
+            state_channels(loop.machine), (state.joint_x, state.joint_v, u), strict=True
+        ):
             self._add(channel, value)
         self._add_references()
         units = {} if loop.law is None else loop.law.units

@@ -6,11 +6,11 @@ from typing import Any
 import casadi as ca
 
 from framefree.machine import Machine
+from framefree.motion.groups import Extended
+from framefree.motion.load import Load
 from framefree.simulate.actuation import Drive, actuate
 from framefree.simulate.correspondence import Correspondence
-from framefree.motion.groups import Extended
 from framefree.simulate.integrators import RungeKuttaMuntheKaas4
-from framefree.motion.load import Load
 from framefree.simulate.plants import native_plant
 
 Matrix = Any
@@ -63,7 +63,14 @@ class Predictor:
             state, z = system.at(x, column[:n, :], t), column[n:, :]
             u = command if self.drive is None else self.drive.u(z, command)
             load = Load(self.model)
-            actuate(load, self.model, state.joint_x, state.joint_v, known.u_of_model(u), limits=self.limits)
+            actuate(
+                load,
+                self.model,
+                state.joint_x,
+                state.joint_v,
+                known.u_of_model(u),
+                limits=self.limits,
+            )
             moving = [] if self.drive is None else [self.drive.rate(z, command)]
             return ca.vertcat(state.forward(load), *moving)
 

@@ -29,8 +29,8 @@ from framefree.control.passive.freedom import Freedom, Whole
 from framefree.control.passive.terms import FORMS, coriolis_times, drag_times
 from framefree.machine import Machine, MachineError
 from framefree.machine.part import set_field
-from framefree.motion.spatial import Matrix
 from framefree.motion.actuation import input_bias, input_matrix
+from framefree.motion.spatial import Matrix
 from framefree.motion.tree import Tree
 from framefree.motion.tree.state import TreeState
 

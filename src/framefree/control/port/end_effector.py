@@ -18,8 +18,8 @@ from framefree.geometry.operators import vee2
 from framefree.machine.part import plain
 from framefree.machine.values import constant_pose
 from framefree.motion.spatial import Matrix, Step
-from framefree.motion.tree.links import links_of
 from framefree.motion.tree import Tree
+from framefree.motion.tree.links import links_of
 
 SAMPLES = 4
 

@@ -25,10 +25,10 @@ from framefree.geometry import se3
 from framefree.machine import Machine, Wrench
 from framefree.machine.part import set_field
 from framefree.machine.values import constant_pose
+from framefree.motion.actuation import input_bias, input_matrix
 from framefree.motion.maximal import Maximal
 from framefree.motion.spatial import Matrix, Step
 from framefree.motion.spatial import Wrench as SpatialWrench
-from framefree.motion.actuation import input_bias, input_matrix
 from framefree.motion.tree import Tree
 
 SINGULAR = 1e-9

@@ -58,7 +58,7 @@ def body_math(model: Tree, i: int, damping: Any) -> BodyMath:
     step = Step(link.to_body[:3, :3], link.to_body[:3, 3])
     Kd = step.inertia_out(Inertia.of(ca.SX(constant(damping)))).matrix
     joint = model.machine.joints[i]
-    return BodyMath(own, joint, model.inertias[i], Kd, model.gravity)
+    return BodyMath(own, joint, model.inertias[i], Kd, model.gravity_vector)
 
 
 class Layout(Pack):

@@ -15,8 +15,8 @@ import numpy as np
 
 from framefree.control.references.base import Reference
 from framefree.machine import Machine
-from framefree.motion.constrained import Constrained
 from framefree.motion import actuation
+from framefree.motion.constrained import Constrained
 from framefree.motion.tree import Tree
 
 

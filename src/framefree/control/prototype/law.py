@@ -20,9 +20,9 @@ from framefree.control.prototype.parameters import PairParameters, collected
 from framefree.control.prototype.template import Motion, Sided, Template
 from framefree.geometry import se3
 from framefree.machine import Machine
+from framefree.motion import actuation
 from framefree.motion.constrained import Constrained
 from framefree.motion.spatial import solve_symmetric
-from framefree.motion import actuation
 from framefree.motion.tree import Tree
 
 Matrix = Any

@@ -24,11 +24,11 @@ from framefree.control.references.base import Reference
 from framefree.kernel import Kernel, compile
 from framefree.machine import Machine
 from framefree.machine.part import set_field
+from framefree.motion.actuation import input_bias, input_matrix
 from framefree.motion.embedded import Embedded, follow
 from framefree.motion.embedded.maps import Solved
 from framefree.motion.embedded.state import EmbeddedState
 from framefree.motion.spatial import solve_symmetric
-from framefree.motion.actuation import input_bias, input_matrix
 
 Matrix = Any
 

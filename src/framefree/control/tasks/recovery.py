@@ -5,9 +5,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from framefree.motion.actuation import input_bias, input_matrix
 from framefree.motion.constrained.algebra import RowSpace
 from framefree.motion.constrained.solve import null_space, pseudo_inverse
-from framefree.motion.actuation import input_bias, input_matrix
 from framefree.motion.tree.state import TreeState
 
 Matrix = Any

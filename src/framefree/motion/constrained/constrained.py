@@ -197,7 +197,7 @@ class Constrained(ConstrainedStates):
         ClosureError
             If the nearest state that meets the constraints is more than `CONSISTENT` away.
         """
-        nearest = self.project(x, v, parameters=parameters)
+        nearest = self.project(x, v, limits=False, parameters=parameters)
         moved = np.abs(np.asarray(x) - nearest.x).max(initial=0.0)
         turned = np.abs(v - nearest.v).max(initial=0.0)
         if max(moved, turned) > CONSISTENT:

@@ -205,9 +205,7 @@ class ConstrainedState(State):
         ends = np.cumsum([0, *(part.A.shape[0] for part in self._parts)]).tolist()
         shares = [multipliers[i:j] for i, j in pairwise(ends)]
         own = len(self._parts) - len(self.equations.constraints)
-        return list(
-            zip(self.equations.constraints, self._parts[own:], shares[own:], strict=True)
-        )
+        return list(zip(self.equations.constraints, self._parts[own:], shares[own:], strict=True))
 
     def wrenches_of(self, multipliers: Matrix) -> list[Matrix]:
         """Return the wrench (6) of frame a on frame b, in b's axes, of every loop."""
@@ -225,9 +223,7 @@ class ConstrainedState(State):
         """Return what the joints carry: loops act on the bodies, other constraints at the joints."""
         motion = self._motion(load)
         others = [c for c in self.equations.constraints if not isinstance(c, Closed)]
-        held = load.plus(
-            force=motion.force_of(others), wrenches=self.loads_of(motion.multipliers)
-        )
+        held = load.plus(force=motion.force_of(others), wrenches=self.loads_of(motion.multipliers))
         return self.base.carried_wrenches(motion.a, held)
 
     def loads_of(self, multipliers: Matrix) -> list[Matrix | None]:

@@ -132,9 +132,7 @@ class Maximal(Equations):
         pose, twist = ("x", "y", "z", "qw", "qx", "qy", "qz"), ("vx", "vy", "vz", "wx", "wy", "wz")
         joints = self.machine.joints
         kept = [
-            joints[i].x_names[k]
-            for i in self.model.kept
-            for k in kept_coordinates(joints[i].kind)
+            joints[i].x_names[k] for i in self.model.kept for k in kept_coordinates(joints[i].kind)
         ]
         return (
             (

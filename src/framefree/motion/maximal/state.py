@@ -83,9 +83,7 @@ class MaximalState(State):
         J, zero = self.held.all_rows, ca.SX(self.held.all_rows.shape[0], 1)
         lengths = ca.vertcat(ca.SX(0, 1), *(ca.sumsqr(J[i, :]) for i in range(J.shape[0])))
         none, gains = ca.SX(*J.shape), np.zeros((J.shape[0], 2))
-        return ConstraintRows(
-            J, self.held.all_right, None, J @ self.v, zero, none, lengths, gains
-        )
+        return ConstraintRows(J, self.held.all_right, None, J @ self.v, zero, none, lengths, gains)
 
     def constraint_errors(self) -> dict[str, ConstraintError]:
         """Return how far joints and loops are apart at most (m or rad)."""
@@ -204,8 +202,7 @@ class MaximalState(State):
         """Return lam of the KKT system ``M a + bias + J^T lam = force``: child on parent."""
         solution = self.solve(load)
         joints = [
-            -d.N.T @ wrench
-            for d, wrench in zip(self.at.directions, solution.wrenches, strict=True)
+            -d.N.T @ wrench for d, wrench in zip(self.at.directions, solution.wrenches, strict=True)
         ]
         return ca.vertcat(stack(joints), solution.multipliers)
 

@@ -107,7 +107,7 @@ class LagrangianState(State):
 
     @property
     def momentum(self) -> dict[str, Matrix]:
-        """p = dL/dv (nv)."""
+        """P = dL/dv (nv)."""
         return {"momentum": self._p}
 
     @property

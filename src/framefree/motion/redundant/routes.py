@@ -33,7 +33,10 @@ def euler_lagrange(state: RedundantState, a: Matrix) -> Matrix:
     """Lagrange's equations in quasi-velocities (Boltzmann, Hamel)."""
     v, tangent = state.v, state.tangent
     kinetic = sum(
-        (ca.dot(xi, M @ xi) / 2 for M, xi in zip(state.equations.inertias, state.twists, strict=True)),
+        (
+            ca.dot(xi, M @ xi) / 2
+            for M, xi in zip(state.equations.inertias, state.twists, strict=True)
+        ),
         ca.SX(0),
     )
     momentum = ca.gradient(kinetic, v)

@@ -96,9 +96,7 @@ class RedundantState(State):
     def accelerations(self, a: Matrix) -> list[Matrix]:
         """Rate (6) of every body twist under accelerations a (nv)."""
         nv = self.tangent.nv
-        return [
-            ca.densify(J.value[:, :nv] @ a + J.rate @ self._rates) for _, J in self._placed
-        ]
+        return [ca.densify(J.value[:, :nv] @ a + J.rate @ self._rates) for _, J in self._placed]
 
     def jacobian(self, frame: str) -> Jacobian:
         """Body Jacobian of a frame, and its rate."""
@@ -154,9 +152,7 @@ class RedundantState(State):
             return super().kinetic
         inertias = [
             M if added is None else M + added
-            for M, added in zip(
-                self.equations.inertias, self.equations.added_masses, strict=True
-            )
+            for M, added in zip(self.equations.inertias, self.equations.added_masses, strict=True)
         ]
         pairs = zip(inertias, self.twists, strict=True)
         return sum((ca.dot(xi, M @ xi) / 2 for M, xi in pairs), ca.SX(0))
@@ -238,7 +234,9 @@ class RedundantState(State):
         """
         total = self.equations.armature @ a
         accelerations = self.accelerations(a)
-        for J, M, rate in zip(self.jacobians, self.equations.added_masses, accelerations, strict=True):
+        for J, M, rate in zip(
+            self.jacobians, self.equations.added_masses, accelerations, strict=True
+        ):
             if M is not None:
                 total += J.value.T @ (M @ rate)
         return total

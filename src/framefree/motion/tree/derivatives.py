@@ -15,12 +15,12 @@ import casadi as ca
 
 from framefree.machine import Free, Machine
 from framefree.motion import forces
-from framefree.motion.tree.factor import InverseMass
-from framefree.motion.tree.slopes import RigidTree, moving_links
 from framefree.motion.spatial import Inertia, Matrix, wed
 from framefree.motion.tangent import Tangent, velocity_deviation
 from framefree.motion.tree import recursion
+from framefree.motion.tree.factor import InverseMass
 from framefree.motion.tree.links import Link
+from framefree.motion.tree.slopes import RigidTree, moving_links
 
 if TYPE_CHECKING:
     from framefree.motion.tree.state import TreeState

@@ -23,12 +23,12 @@ from framefree.machine.formats.writing import WriteError
 from framefree.machine.joints import Continuous
 from framefree.machine.values import is_symbolic
 from framefree.motion import forces
+from framefree.motion.load import Load
 from framefree.motion.tree import Tree
 from framefree.simulate.actuation import actuate
 from framefree.simulate.disturbances import Moment
 from framefree.simulate.errors import SimulationError
 from framefree.simulate.integrators import Integrator, RungeKuttaMuntheKaas4, SemiImplicitEuler
-from framefree.motion.load import Load
 from framefree.simulate.loop import Loop
 from framefree.simulate.noise import NoiseSource
 from framefree.simulate.runners.adaptive import control_kernel, held_command
@@ -269,4 +269,3 @@ def prepare(model: Any, dt: float, integrator: Integrator, *, limits: bool) -> N
         model.opt.iterations, model.opt.tolerance = 200, 1e-14
         model.eq_solref[:] = 2.0 * dt, 1.0
         model.eq_solimp[:] = 0.9999, 0.9999, 0.001, 0.5, 2.0
-

@@ -67,8 +67,7 @@ def violations_of_s(run: Run) -> np.ndarray:
     """Return the largest entry (rows,) of J s, with J of the maximal form."""
     machine = _machine(run)
     eom = equations(machine, "maximal")
-    x = eom.kernel("from_joints")(run.x, run.v)[0]
-    J = eom.kernel("constraints")(x)
+    J = eom.kernel("constraint")(*eom.kernel("from_joints")(run.x, run.v))[0]
     s = run["s"].reshape(len(run), -1)
     return np.abs(np.einsum("nij,nj->ni", J, s)).max(axis=1, initial=0.0)
 
