@@ -220,7 +220,7 @@ class ConstrainedState(State):
         return [*self.base.loop_wrenches(load), *self.wrenches_of(self.multipliers(load))]
 
     def joint_wrenches(self, load: Load) -> list[Matrix]:
-        """Return what the joints carry: loops act on the bodies, other constraints at the joints."""
+        """Return what joints carry: loops act on the bodies, other constraints at the joints."""
         motion = self._motion(load)
         others = [c for c in self.equations.constraints if not isinstance(c, Closed)]
         held = load.plus(force=motion.force_of(others), wrenches=self.loads_of(motion.multipliers))

@@ -170,13 +170,13 @@ class MaximalState(State):
         return self.forward(Load(self.machine, force=force))
 
     def inverse(self, a: Matrix) -> Matrix:
-        """Return the wrenches (6N) that give acceleration a while joints and motors carry nothing."""
+        """Return the wrenches (6N) that give acceleration a while joints and motors do nothing."""
         rotors = self.armature @ (self.held.rate_rows @ a - self.held.rate_bias)
         motion = ca.diagcat(*self.model.inertias) @ a + self.held.rate_rows.T @ rotors
         return motion - stack(self.known_wrenches) + self.held.rate_rows.T @ self.resistance
 
     def carried_wrenches(self, a: Matrix, load: Load) -> list[Matrix]:
-        """Return the wrench (6) that each joint carries under a load, in the child's joint frame."""
+        """Return the wrench (6) that each joint carries, in the child's joint frame."""
         return [
             ca.diagcat(link.to_joint, link.to_joint) @ wrench
             for link, wrench in zip(self.links, self.solve(load).wrenches, strict=True)

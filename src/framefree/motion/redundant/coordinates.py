@@ -273,7 +273,7 @@ class Coordinates:
 
     @cached_property
     def _numbers(self) -> ca.Function:
-        """From x to phi, A, dphi/dx, and the brackets of all pairs of columns of A, side by side."""
+        """From x to phi, A, dphi/dx, and the brackets of all pairs of columns of A."""
         x = ca.SX.sym("x", self.nx)
         phi, A = self.residual(x), ca.SX(self.rate(x))
         slopes = [ca.jacobian(A[:, j], x) @ A for j in range(self.nv)]

@@ -88,7 +88,7 @@ class Tree(Equations):
         return self.machine.rate_matrix(x)
 
     def integrate(self, x: Any, dv: Any) -> Any:
-        """Move x by dv on the groups of the joints: casadi columns, or arrays, one state or many."""
+        """Move x by dv on the groups of the joints: casadi columns, or arrays, one or many."""
         return self.machine.integrate(x, dv)
 
     def deviation(self, x: Matrix, v: Matrix, a: Matrix) -> tuple[Matrix, Matrix]:
