@@ -178,3 +178,17 @@ def test_it_fits_a_phone(browser, folder):
     assert page.locator(".controls button").is_visible()
     assert page.errors == []
     page.close()
+
+
+def test_on_a_touch_screen_no_toolbar_hides_the_legend(browser, folder):
+    context = browser.new_context(
+        viewport={"width": 900, "height": 900}, is_mobile=True, has_touch=True
+    )
+    page = context.new_page()
+    page.set_default_timeout(LONG)
+    page.goto((folder / "report.html").as_uri())
+    page.wait_for_selector("html[data-ready]", state="attached")
+    assert page.evaluate("matchMedia('(hover: none)').matches")
+    assert page.locator(".figure .modebar").count() == 1
+    assert not page.locator(".figure .modebar").is_visible()
+    context.close()

@@ -48,7 +48,7 @@ LINKS = ((0.06, "z"), (0.12, "y"), (0.16, "x"), (0.12, "y"), (0.14, "x"), (0.06,
 """Length (m) of every link, which lies along its x axis, and axis of the joint it begins with."""
 RADIUS, HEAVINESS, CROSS_FLOW = 0.035, 1.3, 1.1
 ARMATURE = 0.01
-"""Of the geared motors, kg m^2 at the joints."""
+"""Inertia of the geared motors as seen at the joints, kg m^2."""
 REST = (0.0, -0.7, 0.0, 1.4, 0.0, -0.7, 0.0)
 """Angles at which the arm reaches forward with its elbow bent, rad."""
 

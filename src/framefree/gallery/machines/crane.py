@@ -34,7 +34,7 @@ LENGTH, SIDE, CLOSED_LENGTH, STROKE = 2.0, 0.35, 0.425, 0.2
 """Length of boom and arm, L0, l0 and the largest delta, m."""
 COORDINATES: tuple[str, ...] = ("phi", "theta", "delta")
 LONGER = 1.3
-"""By how much the second link that is put in by reconfiguration is longer and heavier."""
+"""Length and mass of the link that reconfiguration puts in, over those of the second link."""
 
 # The shoulder's axis is horizontal, its y axis points up.
 _SHOULDER = np.array([[1, 0, 0, 0], [0, 0, -1, -0.075], [0, 1, 0, 0.206], [0, 0, 0, 1.0]])

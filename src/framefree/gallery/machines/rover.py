@@ -15,7 +15,7 @@ from framefree.motion.spatial import Matrix
 WHEEL = 0.15
 """Radius of a wheel, m."""
 TRACK = 0.3
-"""From the middle of the axle to a wheel, m."""
+"""Distance from the middle of the axle to a wheel, m."""
 SIDES = {"left": TRACK, "right": -TRACK}
 MOUNT = (0.25, 0.0, 0.2)
 """Where the arm begins on the chassis, m."""
@@ -30,7 +30,7 @@ LINKS = (
 )
 THICKNESS = 0.04
 ARMATURE = 0.05
-"""Of the geared motors, kg m^2 at the joints."""
+"""Inertia of the geared motors as seen at the joints, kg m^2."""
 REST = (0.0, -0.9, 1.6, 0.0, -0.7, 0.0)
 """Angles at which the arm reaches forward with its elbow up, rad."""
 

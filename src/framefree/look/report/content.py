@@ -161,7 +161,7 @@ class Page:
     text : str
         What was simulated and why: a docstring, whose first line is the headline.
     runs : dict of str to Run
-        Whose machines, laws, options and versions are told.
+        The runs whose machines, laws, options and versions the page lists.
     promises : tuple of Promise
     metrics : dict of str to number
     settings : tuple of Setting

@@ -1,4 +1,4 @@
-"""What was simulated, told from the header of a run."""
+"""What was simulated, from the header of a run."""
 
 from io import StringIO
 from typing import Any

@@ -55,7 +55,7 @@ class ArmPose(Scenario):
             "closed_form_error_m": float(np.abs(error[:, :3] - closed).max()),
             "largest_torque_nm": float(np.abs(run.u).max()),
         }
-        # MuJoCo is told torques that are held over a step.
+        # MuJoCo holds torques over a step.
         exact = 1e-8 if self.plant == "native" else 1e-4
         return Outcome(
             {"run": run},

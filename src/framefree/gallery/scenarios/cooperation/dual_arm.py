@@ -191,7 +191,7 @@ class _Findings:
             Promise("path error of three arms, m", metrics["three_path_error"], 1e-3),
             Promise("path error of the object, m", metrics["object_path_error"], 1e-3),
             Promise(
-                "hands carry what they were told, N and Nm",
+                "hands carry what the law asks of them, N and Nm",
                 metrics["object_grasp_wrench_error"],
                 1e-6,
             ),

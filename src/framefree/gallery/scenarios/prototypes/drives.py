@@ -40,7 +40,7 @@ class PropellerDrive(Drive):
 
     @property
     def _mixer(self) -> np.ndarray:
-        """From thrusts to total thrust and torques about x, y, z."""
+        """Matrix (4, 4) from thrusts to total thrust and torques about x, y, z."""
         angles = np.array(multicopters.QUADCOPTER_AZIMUTHS)
         spins = np.array(multicopters.QUADCOPTER_SPINS)
         arm = multicopters.ARM

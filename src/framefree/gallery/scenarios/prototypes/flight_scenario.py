@@ -33,7 +33,7 @@ class Published:
 class Flown:
     """A flight, once under the plain law and once predicted over the known lag.
 
-    Where another approach was chosen, both are also flown with the one of the recorded flights.
+    Where another approach was chosen, both are also flown with that of the recorded flights.
     """
 
     def __init__(self, craft: Craft, published: Published, settings: Any, progress: Any) -> None:
@@ -149,7 +149,7 @@ class Flown:
         """Return how approach and lead came to be, and what the recorded flights' own gives."""
         lead = 1e3 * self.lead
         if not self.as_recorded:
-            return f"The law is that of the recorded flights; it is told {lead:g} ms ahead."
+            return f"The law is that of the recorded flights, predicted {lead:g} ms ahead."
         runs = {"chosen": self.predicted, **self.as_recorded}
         errors_of = {name: self.rms(run) for name, run in runs.items()}
         shown = {
@@ -157,7 +157,7 @@ class Flown:
             for name, values in errors_of.items()
         }
         return (
-            f"The {self.approach} approach and the {lead:g} ms by which the law is told ahead were "
+            f"The {self.approach} approach and the {lead:g} ms of prediction were "
             "chosen by comparison, on these same flights in simulation. The recorded flights had "
             f"the {RECORDED} approach: predicted over the same lag it gives rms errors of "
             f"{shown[f'{RECORDED}_predicted']} (position, attitude, heading), plainly "
@@ -194,10 +194,10 @@ class FlightScenario(Scenario):
 
 
 NOTES = (
-    "The law is told the state at 200 Hz with white noise (3 mm, 0.02 m/s, 0.3 deg, 0.02 rad/s), "
+    "The law gets the state at 200 Hz with white noise (3 mm, 0.02 m/s, 0.3 deg, 0.02 rad/s), "
     "and its commands act one period, 5 ms, later, through the drives and within the limits of the "
     "vehicle. Errors are those of the true state. The plain law knows nothing of delay and lag; "
-    "the other is told state and reference where they will be when its command acts.",
+    "the other gets state and reference as they will be when its command acts.",
     "With fewer inputs than velocities the error energy need not fall: the signal `W_rate` is what "
     "the model has it do under the inputs, `W_loss` what the prototype's dampers would take.",
 )

@@ -25,9 +25,9 @@ from framefree.simulate.measures import rms
 
 PERIOD = 0.005
 GYROSCOPE, PROPELLERS = 0.005, 0.0075
-"""s by which channels of the record are late, as the author's evaluation has it."""
+"""s by which channels of the record are late, as in the author's evaluation."""
 WINDOW, ORDER = 51, 5
-"""Of the filter that smooths and differentiates, as the author's evaluation has it."""
+"""Width and order of the filter that smooths and differentiates, as in the author's evaluation."""
 PIECE = 50
 """Rows over which angular rates are predicted: 0.25 s."""
 

@@ -36,7 +36,7 @@ Matrix = Any
 
 
 def moves(machine: Machine) -> JointPath:
-    """Return moves of the load's center of oscillation, with craft and rod as they must be."""
+    """Return moves of the load's center of oscillation, and how craft and rod move then."""
     way = Moves(
         (0.0, 0.0, 1.0),
         ((1.0, 2.5, (1.5, 0.0, 1.2)), (5.0, 2.0, (0.0, 0.0, 1.0))),

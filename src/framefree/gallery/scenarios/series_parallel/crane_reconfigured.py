@@ -32,9 +32,9 @@ class CraneReconfigured(Scenario):
 
     The crane of `crane`, without the push. At half time the second link is exchanged for one 30
     percent longer and heavier: in the plant always, in the controller's model in one of two runs.
-    Only numbers change, of one body in a sum over all; nothing is derived or compiled again. Told,
-    the law goes on as before; not told, the weight of the new link is far above what its kappa
-    withstands, and the crane sags.
+    Only the numbers of one body in a sum over all change; nothing is derived or compiled again. The
+    informed law goes on as before. For the uninformed one the weight of the new link is far above
+    what its kappa withstands, and the crane sags.
     """
 
     name: ClassVar[str] = "crane-reconfigured"
@@ -46,30 +46,30 @@ class CraneReconfigured(Scenario):
         """Track with and without telling the controller."""
         plant, model = (tunable_body(m, "arm", ("tip",)) for m in (crane(), crane_model()))
         form, law = closed_form(plant), RobustControl(model, **GAINS)
-        told = self._tracked(law, form, progress, tell=True)
+        informed = self._tracked(law, form, progress, informed=True)
         with warnings.catch_warnings():
             # That kappa is then too small is what is reported of this run.
             warnings.simplefilter("ignore", UncertaintyWarning)
-            untold = self._tracked(law, form, progress, tell=False)
-        metrics = self._metrics(told, untold, law.embedded)
-        after = self._values(told.run.t, plant, changed=True)
+            uninformed = self._tracked(law, form, progress, informed=False)
+        metrics = self._metrics(informed, uninformed, law.embedded)
+        after = self._values(informed.run.t, plant, changed=True)
         return Outcome(
-            runs={"told": told.run, "untold": untold.run},
+            runs={"told": informed.run, "untold": uninformed.run},
             metrics=metrics,
             promises=self._promises(metrics),
-            figures=self._figures(told, untold, share_figures(form, told.run, after)),
+            figures=self._figures(informed, uninformed, share_figures(form, informed.run, after)),
             animations=(
                 Animation(
-                    "Told", told.run, trails=("tip",),
+                    "Informed", informed.run, trails=("tip",),
                     caption="Drawn with the first link throughout.",
                 ),
-                Animation("Not told", untold.run, trails=("tip",)),
+                Animation("Uninformed", uninformed.run, trails=("tip",)),
             ),
             notes=(
                 "Gamma is a sum of one term for each body. The figures of its shares jump at the "
                 "exchange because the term of the second link does; those of the others stay as "
                 "they were.",
-                "The uncertainty of the run that is not told is measured against the model that "
+                "The uncertainty of the uninformed run is measured against the model that "
                 "the law still has.",
             ),
         )  # fmt: skip
@@ -80,17 +80,17 @@ class CraneReconfigured(Scenario):
         return self.duration / 2
 
     def _tracked(
-        self, law: RobustControl, form: Embedded, progress: bool | None, *, tell: bool
+        self, law: RobustControl, form: Embedded, progress: bool | None, *, informed: bool
     ) -> Tracking:
         x0, v0 = first_state(form.machine)
         new = longer_arm()
         run = simulate(
             form.machine, law, joint_path(law.machine), x0, v0, duration=self.duration, dt=self.dt,
             every=max(1, round(1e-3 / self.dt)), formulation=form,
-            events=(SetParameters(self.exchange_time, plant=new, law=new if tell else None),),
+            events=(SetParameters(self.exchange_time, plant=new, law=new if informed else None),),
             record=("energy",), progress=progress,
         )  # fmt: skip
-        known = self._values(run.t, law.machine, changed=tell)
+        known = self._values(run.t, law.machine, changed=informed)
         return Tracking.of(
             run, law, form, parameters=(self._values(run.t, form.machine, changed=True), known)
         )
@@ -103,49 +103,51 @@ class CraneReconfigured(Scenario):
 
     # ------------------------------------------------------------------ figures and promises
 
-    def _metrics(self, told: Tracking, untold: Tracking, model: Embedded) -> dict[str, Any]:
+    def _metrics(self, informed: Tracking, uninformed: Tracking, model: Embedded) -> dict[str, Any]:
         late = self.exchange_time + 0.75 * (self.duration - self.exchange_time)
         metrics: dict[str, Any] = {
-            **told.rmse(),
-            **untold.rmse("untold_"),
-            "ultimate_bound": told.robustness.bound.size,
-            "steady_error_max": _norm(told, self.exchange_time, self.duration),
-            "untold_steady_error_max": _norm(untold, late, self.duration),
-            "untold_ultimate_bound": untold.robustness.bound.size,
-            "untold_kappa_exceeded": ", ".join(untold.robustness.exceeded) or "no",
-            "lyapunov_over_level": told.robustness.V_left,
-            "untold_lyapunov_over_level": untold.robustness.V_left,
-            "untold_error_over_envelope": untold.robustness.e_left,
+            **informed.rmse(),
+            **uninformed.rmse("untold_"),
+            "ultimate_bound": informed.robustness.bound.size,
+            "steady_error_max": _norm(informed, self.exchange_time, self.duration),
+            "untold_steady_error_max": _norm(uninformed, late, self.duration),
+            "untold_ultimate_bound": uninformed.robustness.bound.size,
+            "untold_kappa_exceeded": ", ".join(uninformed.robustness.exceeded) or "no",
+            "lyapunov_over_level": informed.robustness.V_left,
+            "untold_lyapunov_over_level": uninformed.robustness.V_left,
+            "untold_error_over_envelope": uninformed.robustness.e_left,
             # At the exchange V jumps with Gamma.
-            "lyapunov_rate_error": told.balance(self.exchange_time),
-            "uncertainty_over_kappa": float((told.robustness.dbar / told.law.kappa).max()),
+            "lyapunov_rate_error": informed.balance(self.exchange_time),
+            "uncertainty_over_kappa": float((informed.robustness.dbar / informed.law.kappa).max()),
             "untold_uncertainty_over_kappa": float(
-                (untold.robustness.dbar / untold.law.kappa).max()
+                (uninformed.robustness.dbar / uninformed.law.kappa).max()
             ),
         }
         for i, name in enumerate(COORDINATES):
             force = "nm" if UNITS[name] == "rad" else "n"
-            metrics[f"dbar_{name}_{force}"] = float(told.robustness.dbar[i])
-            metrics[f"untold_dbar_{name}_{force}"] = float(untold.robustness.dbar[i])
+            metrics[f"dbar_{name}_{force}"] = float(informed.robustness.dbar[i])
+            metrics[f"untold_dbar_{name}_{force}"] = float(uninformed.robustness.dbar[i])
         return {**metrics, "updated_model_error": rebuilt_error(model)}
 
     def _promises(self, m: dict[str, Any]) -> tuple[Promise, ...]:
         return (
-            Promise("told, kappa above the uncertainty met", m["uncertainty_over_kappa"], 1 - 1e-9),
-            Promise("told, V stays below its level", m["lyapunov_over_level"], 1 + 1e-9),
             Promise(
-                "told, errors after the exchange within the ultimate bound",
+                "informed, kappa above the uncertainty met", m["uncertainty_over_kappa"], 1 - 1e-9
+            ),
+            Promise("informed, V stays below its level", m["lyapunov_over_level"], 1 + 1e-9),
+            Promise(
+                "informed, errors after the exchange within the ultimate bound",
                 m["steady_error_max"],
                 m["ultimate_bound"],
             ),
-            Promise("not told, kappa is exceeded", -m["untold_uncertainty_over_kappa"], -1.0),
+            Promise("uninformed, kappa is exceeded", -m["untold_uncertainty_over_kappa"], -1.0),
             Promise(
-                "not told, the error is ten times as large or more",
+                "uninformed, the error is ten times as large or more",
                 10 * m["steady_error_max"],
                 m["untold_steady_error_max"],
             ),
             Promise(
-                "not told, the wider bound of its own uncertainty holds",
+                "uninformed, the wider bound of its own uncertainty holds",
                 max(m["untold_lyapunov_over_level"], m["untold_error_over_envelope"]),
                 1 + 1e-9,
             ),
@@ -153,17 +155,17 @@ class CraneReconfigured(Scenario):
         )
 
     def _figures(
-        self, told: Tracking, untold: Tracking, shares: tuple[Figure, ...]
+        self, informed: Tracking, uninformed: Tracking, shares: tuple[Figure, ...]
     ) -> tuple[Figure, ...]:
-        t, wanted = told.run.t, np.array(coordinates_at(told.run.t))
-        machine = told.run.machine
+        t, wanted = informed.run.t, np.array(coordinates_at(informed.run.t))
+        machine = informed.run.machine
         names = machine.x_names if machine is not None else ()
         paths = []
         for i, name in enumerate(COORDINATES):
             k = names.index(name)
             lines = {
-                "told": told.run.x[:, k],
-                "not told": untold.run.x[:, k],
+                "informed": informed.run.x[:, k],
+                "uninformed": uninformed.run.x[:, k],
                 "wanted *": wanted[i],
             }
             paths.append(
@@ -171,11 +173,13 @@ class CraneReconfigured(Scenario):
             )
         return (
             *paths,
-            told.error_figure("Errors, told", "The exchange does not show."),
-            untold.error_figure("Errors, not told", "Boom and stroke give way to the weight."),
-            *told.bound_figures(),
-            told.uncertainty_figure("Uncertainty, told"),
-            untold.uncertainty_figure("Uncertainty, not told"),
+            informed.error_figure("Errors, informed", "The exchange does not show."),
+            uninformed.error_figure(
+                "Errors, uninformed", "Boom and stroke give way to the weight."
+            ),
+            *informed.bound_figures(),
+            informed.uncertainty_figure("Uncertainty, informed"),
+            uninformed.uncertainty_figure("Uncertainty, uninformed"),
             *shares,
         )
 

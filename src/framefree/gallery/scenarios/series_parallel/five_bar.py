@@ -28,8 +28,8 @@ GAINS: dict[str, Any] = {"Lambda": 4.0, "K": 2.0, "kappa": 6.0, "eps": 0.02}
 class FiveBar(Scenario):
     """A five-bar carries a load its controller does not know round a circle.
 
-    Two motors on the ground move one tip through two elbows. The law is the one of the crane and
-    nothing of it is particular to either: minimal coordinates are the two motor angles, the elbows
+    Two motors on the ground move one tip through two elbows. The law is that of the crane, and
+    nothing in it is particular to either: minimal coordinates are the two motor angles, the elbows
     follow from the loop, which is solved rather than given in closed form. The circle is given for
     the tip; inverse kinematics finds the joints. The motors are 0.1 rad off at the start.
     """

@@ -9,7 +9,7 @@ from framefree.motion.embedded import Embedded, shares
 from framefree.simulate import Run
 
 ROWS = 1000
-"""About how many rows of a run are drawn."""
+"""Approximate number of rows of a run that are drawn."""
 
 
 def share_figures(equations: Embedded, run: Run, parameters: Any = None) -> tuple[Figure, ...]:

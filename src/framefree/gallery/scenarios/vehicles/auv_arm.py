@@ -218,7 +218,7 @@ def _figures(main: Run, error: np.ndarray) -> tuple[Figure, ...]:
     return (
         Figure.over_time(
             "Distance of the gripper from its path", "distance (m)", main.t, {"gripper": error},
-            logarithmic=True, caption="It decays from the start's error at the pace asked for.",
+            logarithmic=True, caption="The first error decays at the rate of the gains.",
         ),
         Figure.over_time(
             "Pitch of the hull", "pitch (deg)", main.t, {"pitch": pitch(main.x)},

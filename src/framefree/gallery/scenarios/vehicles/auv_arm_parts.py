@@ -15,7 +15,7 @@ from framefree.motion.tree import Tree
 from framefree.solve import inverse_kinematics
 
 RADIUS = 0.5
-"""Of the vehicle's loop, m."""
+"""Radius of the vehicle's loop, m."""
 KNOT = 0.25
 """Time between the points for which joints are found, s."""
 

@@ -1,6 +1,6 @@
 "use strict";
 // Draws the figures and plays the animations of a report. Data stands in script elements of the
-// page: {"traces", "layout", "over_time"} for a figure, see report/scene.py for an animation.
+// page: {"traces", "layout", "over_time"} for a figure, see look/report/scene.py for an animation.
 (() => {
   const COLORS = ["#2a6fb0", "#e07b1a", "#2c9271", "#a0529f", "#c5434e", "#7a6a58",
                   "#4aa3c9", "#b8a01c", "#6b7684", "#e58ab0"];
@@ -8,6 +8,7 @@
                 size: 13, color: "#1d2733"};
   const CONFIG = {responsive: true, displaylogo: false, showTips: false,
                   modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"]};
+  const TOOLBAR = {bgcolor: "rgba(255,255,255,.7)", color: "#6b7684", activecolor: "#1d2733"};
   const TYPES = {f4: Float32Array, f8: Float64Array, i2: Int16Array, u2: Uint16Array,
                  u4: Uint32Array};
   const figures = [];
@@ -40,6 +41,7 @@
                   automargin: true, hoverformat: ".6~g"};
     const layout = {
       font: FONT, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "#fff", hovermode: "x",
+      modebar: TOOLBAR,
       margin: {l: 58, r: 14, t: 10, b: 44}, showlegend: data.layout.showlegend,
       legend: {orientation: "h", y: 1.02, yanchor: "bottom", x: 0, font: {size: 12}},
       hoverlabel: {font: {size: 12}, namelength: 40},
@@ -145,7 +147,7 @@
       const eye = data.eye.map((value) => back * value);
       const layout = {
         font: FONT, margin: {l: 0, r: 0, t: 0, b: 0}, paper_bgcolor: "rgba(0,0,0,0)",
-        uirevision: "camera",
+        uirevision: "camera", modebar: TOOLBAR,
         legend: {orientation: "h", x: 0, y: 0, yanchor: "bottom", font: {size: 12},
                  bgcolor: "rgba(255,255,255,.7)"},
         scene: {xaxis: axis("x", data.ranges[0], x), yaxis: axis("y", data.ranges[1], y),
