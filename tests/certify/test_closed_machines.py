@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from framefree.certify import Verdict, check
-from framefree.certify.closure import REGULAR, Closure
 from framefree.certify.subject import Subject
 from framefree.gallery import MACHINES
+from framefree.machine.closure import WELL_POSED, LoopClosure
 
 CLOSED = ["crane", "five-bar", "four-bars", "two-armed-robot-with-object"]
 
@@ -24,8 +24,8 @@ def test_states_are_apart_from_singular_positions_and_within_limits(name):
     machine = MACHINES[name]()
     x = Subject(machine, {}).closed_configurations(np.random.default_rng(0), 24)
     assert len(x) > 3
-    values = np.linalg.svd(Closure(machine).jacobians(x), compute_uv=False)
+    values = np.linalg.svd(LoopClosure(machine).jacobians(x), compute_uv=False)
     counted = np.where(values > 1e-9 * values[:, :1], values, np.inf).min(axis=1)
-    assert counted.min() >= REGULAR * counted.max()
+    assert (counted >= WELL_POSED * values[:, 0]).all()
     for row in x:
         machine.validate(row, limits=True)

@@ -10,7 +10,7 @@ from certify_machines import TREE, arm
 from random_machines import engine_machine, random_machine
 
 from framefree.certify import Verdict, check
-from framefree.certify.peers import Source, mujoco, pinocchio
+from framefree.certify.peers import ModelSource, mujoco, pinocchio
 from framefree.certify.subject import Subject
 from framefree.geometry import se3
 from framefree.machine import Body, Custom, Joint, Machine
@@ -58,7 +58,7 @@ def test_pinocchio_agrees_on_random_machines():
     for seed in range(12):
         machine = random_machine(np.random.default_rng(seed), bodies=6)
         kinds |= {type(joint.kind).__name__ for joint in machine.joints}
-        finding = pinocchio(Subject(machine, TREE, states=4), Source())
+        finding = pinocchio(Subject(machine, TREE, states=4), ModelSource())
         assert finding.verdict is Verdict.PASS, (seed, finding)
     assert len(kinds) == 10
 
@@ -68,9 +68,9 @@ def test_pinocchio_reads_the_file_itself(base):
     pytest.importorskip("pinocchio", reason="needs the extra `peers`")
     reading = {} if base is None else {"base": base}
     subject = Subject(read(URDF, **reading), TREE, states=4)
-    assert pinocchio(subject, Source(URDF, reading)).verdict is Verdict.PASS
+    assert pinocchio(subject, ModelSource(URDF, reading)).verdict is Verdict.PASS
     other = URDF.replace('value="2"', 'value="2.001"')
-    disagreeing = pinocchio(subject, Source(other, reading))
+    disagreeing = pinocchio(subject, ModelSource(other, reading))
     assert disagreeing.verdict is Verdict.FAIL
     assert disagreeing.remedy
 
@@ -78,7 +78,7 @@ def test_pinocchio_reads_the_file_itself(base):
 def test_mujoco_agrees_on_its_own_file():
     pytest.importorskip("mujoco", reason="needs the extra `models`")
     subject = Subject(read(MJCF), TREE, states=4)
-    source = Source(MJCF)
+    source = ModelSource(MJCF)
     assert mujoco(subject, source).verdict is Verdict.PASS
     wrong = Subject(read(MJCF), {"tree": Heavier}, states=4)
     assert mujoco(wrong, source).verdict is Verdict.FAIL
@@ -89,7 +89,7 @@ def test_mujoco_agrees_on_machines_written_for_it():
     kinds = set()
     for seed in range(20):
         machine = engine_machine(np.random.default_rng(seed), bodies=5)
-        finding = mujoco(Subject(machine, TREE, states=3), Source())
+        finding = mujoco(Subject(machine, TREE, states=3), ModelSource())
         if finding.verdict is Verdict.SKIPPED:
             assert "helical" in finding.note, finding.note
             continue
@@ -97,7 +97,7 @@ def test_mujoco_agrees_on_machines_written_for_it():
         kinds |= {type(joint.kind).__name__ for joint in machine.joints}
     assert len(kinds) >= 8
     wrong = Subject(arm(), {"tree": Heavier}, states=3)
-    assert mujoco(wrong, Source()).verdict is Verdict.FAIL
+    assert mujoco(wrong, ModelSource()).verdict is Verdict.FAIL
 
 
 def test_absent_engines_are_skipped_with_the_reason(monkeypatch):
@@ -115,7 +115,7 @@ def test_a_joint_that_an_engine_lacks_is_named():
     custom = Custom(lambda x: se3.exp(ca.vertcat(0, 0, 0, 0, 0, x[0])), 1)
     body = arm().bodies[0]
     machine = Machine([Body("b", body.inertia)], [Joint("own", custom, "world", "b")])
-    finding = pinocchio(Subject(machine, TREE, states=2), Source())
+    finding = pinocchio(Subject(machine, TREE, states=2), ModelSource())
     assert finding.verdict is Verdict.SKIPPED
     assert "`own`" in finding.note
 

@@ -10,14 +10,21 @@ from random_machines import random_pose
 
 from framefree.certify import CheckReport, Finding, Verdict, check
 from framefree.certify.agreement import agreement
+from framefree.certify.bounds import mass_bounds
+from framefree.certify.confirm import confirm
 from framefree.certify.energy import conservation
 from framefree.certify.frames import invariance
 from framefree.certify.laws import coriolis, kinematics, power_balance, round_trip
 from framefree.certify.lint import idle_joints, lint
+from framefree.certify.mass_search import search
+from framefree.certify.proof import proved_bounds
 from framefree.certify.subject import Subject, evaluate, relative
 from framefree.geometry import Moments, se3
 from framefree.machine import Body, Custom, Joint, Machine, Revolute, Spring
+from framefree.motion.constrained import Constrained
+from framefree.motion.embedded import Embedded
 from framefree.motion.equations import EquationsError
+from framefree.motion.quantities import Output
 from framefree.motion.tree import Tree
 from framefree.motion.tree import coriolis as matrices
 from framefree.motion.tree.state import TreeState
@@ -226,7 +233,7 @@ def test_lost_energy_is_caught_by_motion_round_trip_and_agreement():
     assert drift.verdict is Verdict.FAIL
     assert 1e-6 < drift.value < 1e-3
     assert round_trip(subject).verdict is Verdict.FAIL
-    (finding,) = agreement(Subject(arm(), {**TREE, "leaking": Leaking}, states=3))
+    finding, _ = agreement(Subject(arm(), {**TREE, "leaking": Leaking}, states=3))
     assert finding.name == "agreement_leaking_residual"
     assert finding.verdict is Verdict.FAIL
 
@@ -272,6 +279,119 @@ def test_what_cannot_be_measured_is_a_failure_with_its_reason():
     assert error.verdict is Verdict.FAIL
     assert "`j1`" in error.note
     assert report["energy_drift"].verdict is Verdict.PASS
+
+
+def spoiled(base, name):
+    """Return a formulation, one quantity of which is no number where the first joint is above 0."""
+
+    def quantity(self, asked):
+        right = base.quantity(self, asked)
+        if asked.partition(":")[0] != name:
+            return right
+
+        def trace(**inputs):
+            hole = ca.if_else(inputs["x"][0] > 0, ca.SX(np.nan), 0)
+            outputs = right.trace(**inputs)
+            return {key: Output(out.value + hole, out.shape) for key, out in outputs.items()}
+
+        return right._replace(trace=trace)
+
+    return type("Spoiled", (base,), {"quantity": quantity})
+
+
+@pytest.mark.parametrize(
+    ("quantity", "failing"),
+    [
+        ("mass", {"mass_eigenvalue_min", "mass_eigenvalue_max", "closed_form_residual"}),
+        ("bias", {"bias_residual", "closed_form_residual"}),
+        ("coriolis", {"skew_residual", "bias_residual"}),
+        ("forward", {"round_trip_residual", "frame_residual", "energy_drift"}),
+        ("inverse", {"round_trip_residual", "power_residual"}),
+        ("energy", {"energy_drift"}),
+        ("body_pose", {"kinematic_residual"}),
+        ("joint_wrench", {"frame_residual"}),
+    ],
+)
+def test_answers_that_are_no_numbers_fail(quantity, failing):
+    report = check(arm(), samples=16, states=6, formulations={"tree": spoiled(Tree, quantity)})
+    assert failing <= {finding.name for finding in report.failures}
+
+
+@pytest.mark.parametrize("quantity", ["forward", "body_acceleration", "joint_wrench", "power"])
+def test_another_formulation_whose_answers_are_no_numbers_fails(quantity):
+    other = spoiled(Tree, quantity)
+    findings = agreement(Subject(arm(), {**TREE, "other": other}, states=6))
+    failed = {finding.name for finding in findings if finding.verdict is Verdict.FAIL}
+    wrench = "wrench_" if quantity == "joint_wrench" else ""
+    assert f"agreement_other_{wrench}residual" in failed
+
+
+@pytest.mark.parametrize(
+    ("formulation", "verdict"),
+    [(Embedded, Verdict.PASS), (spoiled(Embedded, "forward"), Verdict.FAIL)],
+)
+def test_minimal_coordinates_must_answer_where_they_serve(formulation, verdict):
+    formulations = {**TREE, "constrained": Constrained, "embedded": formulation}
+    subject = Subject(four_bar("distance", length=0.3), formulations, states=8)
+    findings = {finding.name: finding for finding in agreement(subject)}
+    assert findings["agreement_embedded_residual"].verdict is verdict
+
+
+@pytest.mark.parametrize(("which", "factor"), [("low", 1.01), ("high", 0.99), ("low", 1e3)])
+def test_a_wrong_proved_bound_is_caught(monkeypatch, which, factor):
+    subject = Subject(arm(), TREE, samples=64)
+    bounds = search(subject)
+    measured = {"low": bounds.smallest.value, "high": bounds.largest.value}
+
+    def wrong(machine, scale=None):
+        return dataclasses.replace(
+            proved_bounds(machine, scale), **{which: factor * measured[which]}
+        )
+
+    monkeypatch.setattr("framefree.certify.bounds.proved_bounds", wrong)
+    findings = {finding.name: finding for finding in mass_bounds(subject)}
+    key = {"low": "mass_eigenvalue_min_proved", "high": "mass_eigenvalue_max_proved"}
+    assert findings[key.pop(which)].verdict is Verdict.FAIL
+    (other,) = key.values()
+    assert findings[other].verdict is Verdict.PASS
+
+
+def test_a_bound_that_holds_where_nothing_is_a_number_is_not_confirmed():
+    subject = Subject(arm(), {"tree": spoiled(Tree, "mass")})
+    x = arm().random(np.random.default_rng(0), 1000)
+    outside = confirm(subject.bare, 0.0, 1e9, states=1000, seed=0)
+    assert outside.below == outside.above == (x[:, 0] > 0).sum()
+
+
+class WrongWrenchesState(TreeState):
+    """Its motion is right, what its joints carry is not."""
+
+    def carried_wrenches(self, a, load):
+        return [(1 + 1e-6) * wrench for wrench in super().carried_wrenches(a, load)]
+
+
+class NoWrenches(Tree):
+    """It does not say what joints carry."""
+
+    name = "silent"
+    offers = tuple(name for name in Tree.offers if name != "joint_wrench")
+
+
+def test_wrong_joint_wrenches_are_caught_and_missing_ones_are_said():
+    def findings(other):
+        return {f.name: f for f in agreement(Subject(arm(), {**TREE, "other": other}, states=3))}
+
+    right, wrong, silent = (
+        findings(Tree),
+        findings(planted(WrongWrenchesState)),
+        findings(NoWrenches),
+    )
+    motion, wrenches = "agreement_other_residual", "agreement_other_wrench_residual"
+    assert right[motion].verdict is wrong[motion].verdict is silent[motion].verdict is Verdict.PASS
+    assert right[wrenches].verdict is Verdict.PASS
+    assert wrong[wrenches].verdict is Verdict.FAIL
+    assert silent[wrenches].verdict is Verdict.SKIPPED
+    assert silent[wrenches].note == "the silent formulation does not offer joint wrenches"
 
 
 def test_the_fault_is_found_within_a_larger_machine():

@@ -8,13 +8,14 @@ from certify_machines import TREE, arm, floating, planar_two
 from random_machines import random_machine
 
 from framefree.certify import Verdict, check
-from framefree.certify.bounds import Search, search
 from framefree.certify.confirm import confirm
-from framefree.certify.proof import linear_velocities, proved_bounds
+from framefree.certify.mass_search import MassSearch, search
+from framefree.certify.proof import proved_bounds
 from framefree.certify.subject import Subject
 from framefree.gallery.machines.arms import iiwa
 from framefree.geometry import Moments
 from framefree.machine import Body, Free, Joint, Machine, Prismatic, Revolute
+from framefree.machine.units import linear_velocities
 from framefree.motion.tree import Tree
 
 
@@ -53,7 +54,8 @@ def test_a_body_on_an_axis_is_known_exactly_from_above():
     body = Body("b", Moments.of_body(2.0, (0.5, 0, 0), 0.3 * np.eye(3)))
     machine = Machine([body], [Joint("j", Revolute("z"), "world", "b", armature=0.1)])
     assert proved_bounds(machine).high == pytest.approx(2 * 0.25 + 0.3 + 0.1)
-    assert proved_bounds(machine).low == pytest.approx(0.3 + 0.1)
+    assert proved_bounds(machine).low == pytest.approx(2 * 0.25 + 0.3 + 0.1)
+    assert proved_bounds(machine).exact
 
 
 def test_a_free_body_at_its_center_is_known_exactly():
@@ -94,12 +96,12 @@ def test_a_million_states_confirm_what_was_found(make):
 def test_confirmation_finds_what_lies_outside():
     subject = Subject(arm(), TREE, samples=300)
     x = arm().random(np.random.default_rng(3), 2000)
-    values = np.linalg.eigvalsh(Search(subject.bare).masses(x))
+    values = np.linalg.eigvalsh(MassSearch(subject.bare).masses(x))
     low, high = np.median(values[:, 0]), np.median(values[:, -1])
     tried = confirm(subject.bare, low, high, states=2000, seed=3)
     assert tried.below == (values[:, 0] <= low).sum()
     assert tried.above == (values[:, -1] >= high).sum()
-    value = np.linalg.eigvalsh(Search(subject.bare).masses(tried.x[None]))[0]
+    value = np.linalg.eigvalsh(MassSearch(subject.bare).masses(tried.x[None]))[0]
     assert value[0] <= low or value[-1] >= high
 
 

@@ -5,9 +5,9 @@ import pytest
 from certify_machines import floating, four_bar
 from random_machines import random_machine
 
-from framefree.certify.closure import Closure
 from framefree.certify.frames import redescribe
 from framefree.certify.subject import evaluate
+from framefree.machine.closure import LoopClosure
 from framefree.motion.tree import Tree
 
 
@@ -59,17 +59,17 @@ def test_gravity_turns_with_the_world(case):
 def test_loops_close_at_the_same_configurations():
     rng = np.random.default_rng(5)
     machine = four_bar()
-    x = Closure(machine).closed(machine.random(rng, 40), 5)
+    x = LoopClosure(machine).closed(machine.random(rng, 40), 5)
     assert len(x) == 5
     other = redescribe(machine, rng)
-    residual = Closure(other.machine)._function
+    residual = LoopClosure(other.machine)._function
     assert max(np.abs(residual(row)[0].full()).max() for row in x) < 1e-11
 
 
 def test_allowed_velocities_keep_loops_closed():
     rng, h = np.random.default_rng(6), 1e-5
     machine = four_bar("distance", length=0.3)
-    closure = Closure(machine)
+    closure = LoopClosure(machine)
     x = closure.closed(machine.random(rng, 40), 4)
     v = closure.allowed(x, rng.normal(size=(4, 3)))
     assert np.abs(v).max() > 0.1

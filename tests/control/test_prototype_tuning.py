@@ -41,7 +41,7 @@ def test_matched_quadcopter_moves_like_its_prototype(approach):
     machine = quadcopter(drag=False, offset=False)
     found = matching(PrototypeControl(machine, **gains.on("body"), approach=approach))
     assert found.error < 1e-12
-    assert found.stable
+    assert found.stable_at_rest
     assert np.allclose(found.poles, found.template_poles, atol=1e-9)
     assert near(found.poles, POLES)
     assert near(found.poles, characteristic((2.5, 0.7)))
@@ -61,7 +61,7 @@ def test_parameters_of_the_published_bicopter():
     assert np.allclose(about[2], [2.213117426850259, 2.213117426850259, 2.025], atol=1e-12)
     found = matching(PrototypeControl(bicopter(), **gains.on("body"), approach="body"))
     assert found.error < 1e-12
-    assert found.stable
+    assert found.stable_at_rest
     assert near(found.poles, POLES)
 
 
@@ -77,7 +77,7 @@ def test_published_poles_of_the_quadcopters_flight_gains():
     assert gains.damping.moment[0, 0] == pytest.approx(0.2861, abs=1e-4)
     assert gains.stiffness.moment[0, 0] == pytest.approx(2.6020, abs=1e-3)
     flown = matching(PrototypeControl(machine, **QUADCOPTER_GAINS, approach="body"))
-    assert flown.stable
+    assert flown.stable_at_rest
     assert flown.error > 1
 
 
@@ -85,7 +85,7 @@ def test_without_offsets_moving_sideways_is_not_controlled():
     gains = free_body(1.001, (0.0095, 0.0095, 0.0307), (2.8, 0.78), (9.0, 0.7))
     machine = quadcopter(drag=False, offset=False)
     found = matching(PrototypeControl(machine, **gains.on("body"), approach="body"))
-    assert not found.stable
+    assert not found.stable_at_rest
     assert (np.abs(found.poles) < 1e-9).sum() == 4
     whole = matching(PrototypeControl(tricopter(drag=False), **gains.on("body"), approach="body"))
     assert whole.error == 0
@@ -106,7 +106,7 @@ def test_two_masses_poles_are_placed():
     found = matching(PrototypeControl(planar.two_masses(), **gains, approach="body"))
     assert found.error < 1e-12
     assert near(found.poles, poles)
-    assert found.stable
+    assert found.stable_at_rest
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from framefree.machine.actuators import JointForce, Propeller, TiltingPropeller,
 from framefree.machine.fluid import Fluid, Immersed
 from framefree.motion.tree import Tree
 from framefree.solve import SolveError, assemble, equilibrium, stability, trim
-from framefree.solve.balance import Balance
+from framefree.solve.balance import Balance, small_motions
 
 G = 9.81
 MASS, LENGTH, INERTIA = 2.0, 0.3, 0.05
@@ -56,7 +56,7 @@ def quadcopter(upper=np.inf, center=(0.0, 0.0, 0.0)):
 def test_pendulum_hangs_stable_and_stands_unstable():
     rate = np.sqrt(MASS * G * LENGTH / ABOUT_PIVOT)
     down = equilibrium(pendulum(), [0.4])
-    assert down.found
+    assert down.success
     assert abs(down.x[0]) < 1e-9
     assert down.stability.verdict == "stable"
     (mode,) = down.stability.modes
@@ -128,7 +128,7 @@ def test_sleeping_top(share):
     machine = pendulum(Spherical(), spin_inertia)
     # Half a turn about x: the body's z axis, and with it the spin, points down.
     found = trim(machine, [0.0, 1.0, 0.0, 0.0], [0, 0, -s])
-    assert found.found
+    assert found.success
     roots = np.roots([ABOUT_PIVOT, -1j * spin_inertia * s, -weight]) - 1j * s
     expected = np.concatenate([roots, roots.conj(), [0, 0]])
     for value in expected:
@@ -142,7 +142,7 @@ def test_sleeping_top(share):
 
 def test_quadcopter_hovers():
     found = trim(quadcopter())
-    assert found.found
+    assert found.success
     assert np.allclose(found.u, 1.2 * G / 4, rtol=1e-9)
     assert found.stability.verdict == "marginal"
     # Chains of four integrators; a usual eigenvalue solver would tell growth by 1e-4 per second.
@@ -151,7 +151,7 @@ def test_quadcopter_hovers():
 
 def test_quadcopter_with_its_mass_aside_and_tilted():
     found = trim(quadcopter(center=(0.05, 0.0, 0.0)), [0, 0, 1, np.cos(0.2), 0, np.sin(0.2), 0])
-    assert found.found
+    assert found.success
     front, back = found.u[[0, 3]].sum(), found.u[[1, 2]].sum()
     assert abs(front + back - 1.2 * G) < 1e-8
     assert abs(0.2 * (front - back) - 0.05 * 1.2 * G) < 1e-8
@@ -160,14 +160,14 @@ def test_quadcopter_with_its_mass_aside_and_tilted():
 
 def test_quadcopter_that_is_too_heavy_says_so():
     found = trim(quadcopter(upper=2.0))
-    assert not found.found
+    assert not found.success
     assert found.stability is None
     assert re.fullmatch(
         r"no trim found near the start: `base\.vz` accelerates by -3\.14. at least; inputs at "
         r"their limits: `p0`, `p1`, `p2`, `p3`",
         found.message,
     )
-    assert trim(quadcopter(upper=2.0), limits=False).found
+    assert trim(quadcopter(upper=2.0), limits=False).success
 
 
 def test_quadcopter_flies_a_circle():
@@ -176,7 +176,7 @@ def test_quadcopter_flies_a_circle():
     v = np.array([speed, 0, 0, 0, 0, turn])
     loose = ("base.vy", "base.vz", "base.wx", "base.wy")
     found = trim(quadcopter(), v=v, free_velocities=loose, hold=("base.wz",))
-    assert found.found, found.message
+    assert found.success, found.message
     w, x, y, z = found.x[3:]
     up = np.array([2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)])
     W = np.linalg.norm(found.v[3:])
@@ -209,7 +209,7 @@ def vessel(height):
 def test_vessel_rights_itself():
     weight, height = 30.0 * G, 0.05
     found = equilibrium(vessel(height))
-    assert found.found
+    assert found.success
     assert found.stability.verdict == "marginal"  # depth, position and heading are neutral
     for inertia, drag in ((0.6, 0.3), (3.0, 0.5)):
         for root in np.roots([inertia, drag, weight * height]):
@@ -222,7 +222,7 @@ def test_vessel_rights_itself():
 
 def test_vessel_cruises_and_finds_its_speed():
     found = trim(vessel(0.05), v=[1.5, 0, 0, 0, 0, 0])
-    assert found.found
+    assert found.success
     assert abs(found.u[0] - (3 * 1.5 + 8 * 1.5**2)) < 1e-8
     decay = -(3 + 2 * 8 * 1.5) / 35.0
     assert np.abs(found.stability.eigenvalues - decay).min() < 1e-8
@@ -230,10 +230,10 @@ def test_vessel_cruises_and_finds_its_speed():
         vessel(0.05), v=[1, 0, 0, 0, 0, 0], u0=found.u, hold_inputs=("thruster",),
         free_velocities=("base.vx",),
     )  # fmt: skip
-    assert back.found
+    assert back.success
     assert abs(back.v[0] - 1.5) < 1e-9
     fast = trim(vessel(0.05), v=[5.0, 0, 0, 0, 0, 0])
-    assert not fast.found
+    assert not fast.success
     assert "inputs at their limits: `thruster`" in fast.message
 
 
@@ -244,11 +244,11 @@ def test_tilted_thrust_stays_within_its_range():
     tilting = TiltingPropeller("fan", "top", tilt_axis="y", force=(1.0, 10.0), tilt=(-0.3, 0.3))
     machine = Machine([body], joints, frames, actuators=[tilting])
     slow = trim(machine, v=[1.0])
-    assert slow.found
+    assert slow.success
     assert abs(slow.u[0] - 2.0) < 1e-8
     A, b = machine.input_polytope
     assert (A @ slow.u <= b + 1e-9).all()
-    assert not trim(machine, v=[5.0]).found
+    assert not trim(machine, v=[5.0]).success
 
 
 # ------------------------------------------------------------------------------ closed machines
@@ -262,7 +262,7 @@ def test_four_bar_hangs_and_stands(kind):
     x0 = np.array([start[name] for name in machine.x_names])
     rate = np.sqrt(6 * G / 5)
     down = equilibrium(machine, x0)
-    assert down.found
+    assert down.success
     assert np.allclose(np.abs(down.x), np.pi / 2)
     values = down.stability.eigenvalues
     assert np.abs(np.sort(values.imag)[[0, -1]] - [-rate, rate]).max() < 1e-8
@@ -279,7 +279,7 @@ def test_crane_is_held_by_its_motors():
     machine = machine.attach(*motors([machine.joint("theta"), machine.joint("delta")]))
     x0 = assemble(machine, [0.3, 0.4, -1.0, 0.0, 0.0], hold=("theta", "zeta"))
     found = trim(machine, x0)
-    assert found.found
+    assert found.success
     assert np.abs(found.x - x0).max() < 1e-9
     assert np.abs(found.u).min() > 1.0
     # Virtual work of the weight: all that hangs on the boom turns with it.
@@ -331,7 +331,7 @@ def test_small_motions_against_differences_of_forward(seed):
     rng = np.random.default_rng(seed)
     machine = with_actuators(rng, random_machine(rng, bodies=4))
     found = trim(machine, machine.random(rng))
-    assert found.found, found.message
+    assert found.success, found.message
     balance, nv, h = Balance(machine), machine.nv, 1e-5
     tree, at_rest = Tree(machine), np.zeros(nv)
 
@@ -358,7 +358,7 @@ def test_small_motions_of_closed_machines_against_differences(seed):
     free = Wrench("hold", machine.frames[0].name, np.eye(6))
     machine = machine.attach(free, *motors(machine.joints, "_motor"))
     found = trim(machine, x0)
-    assert found.found, found.message
+    assert found.success, found.message
     balance, nv, h = Balance(machine), machine.nv, 1e-4
     linear, eom = found.stability.linear, balance.equations
 
@@ -396,7 +396,7 @@ def test_small_motions_of_a_moving_closed_machine():
     """(1 + f^2) y'' + 2 f f' V y' + (f f'' V^2 + k f^2) y = 0 with f = 1 + wavy sin x."""
     machine, wavy, V, place = carriage(0.3), 0.3, 2.0, 0.7
     x, v = (np.array([{"x": n}.get(name, 0.0) for name in machine.x_names]) for n in (place, V))
-    linear = Balance(machine).linear(x, v, np.zeros(0))
+    linear = small_motions(Balance(machine), x, v, np.zeros(0))
     f, f1, f2 = 1 + wavy * np.sin(place), wavy * np.cos(place), -wavy * np.sin(place)
     at = {name: i for i, name in enumerate(machine.v_names)}
     eps, dv, by_eps, by_dv = (*np.split(linear.basis, 2), *np.split(linear.rates, 2))
@@ -414,7 +414,7 @@ def test_steady_motion_whose_small_motions_change_gets_no_verdict():
     machine = carriage(0.3)
     v = [{"x": 2.0}.get(name, 0.0) for name in machine.v_names]
     found = trim(machine, v=v)
-    assert found.found
+    assert found.success
     assert found.stability is None
     assert found.message == (
         "steady motion; small motions about it change with time, so that no eigenvalues tell "
@@ -426,7 +426,7 @@ def test_steady_motion_whose_small_motions_change_gets_no_verdict():
 def test_state_matrices_of_a_tree_in_steady_motion():
     machine = pendulum(Spherical())
     v = np.array([0.0, 0.0, 3.0])
-    linear = Balance(machine).linear(machine.neutral(), v, np.zeros(0))
+    linear = small_motions(Balance(machine), machine.neutral(), v, np.zeros(0))
     A, _ = Tree(machine).functions["state_matrices"](machine.neutral(), v, np.zeros(3))
     assert np.abs(linear.basis @ linear.A @ linear.basis.T - A.full()).max() < 1e-12
 
@@ -438,7 +438,7 @@ def test_no_equilibrium_is_said():
     body = Body("stone", Moments.of_body(1.0, (0, 0, 0), np.eye(3)))
     stone = Machine([body], [Joint("base", Free(), "world", "stone")])
     found = equilibrium(stone, attempts=2)
-    assert not found.found
+    assert not found.success
     assert found.stability is None
     assert str(found) == (
         "no equilibrium found near the start: `base.vz` accelerates by -9.81 at least"
@@ -451,13 +451,13 @@ def test_no_equilibrium_is_said():
 def test_a_swing_is_no_steady_motion():
     driven = pendulum().attach(JointForce("motor", "pivot"))
     found = trim(driven, [0.2], [1.0], attempts=2)
-    assert not found.found
+    assert not found.success
 
 
 def test_velocities_must_go_along_the_constraints():
     machine = n_four_bar(1)
     found = trim(machine, [-np.pi / 2, np.pi / 2, -np.pi / 2], [1.0, 0.0, 0.0], attempts=1)
-    assert not found.found
+    assert not found.success
 
 
 def test_parameters_are_taken_as_given():

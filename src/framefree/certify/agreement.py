@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from framefree.certify.laws import AGREEMENT
+from framefree.certify.laws import AGREEMENT, LEAST
 from framefree.certify.report import Finding
 from framefree.certify.subject import UNDEFINED, States, Subject, evaluate, relative
 from framefree.motion import Equations
@@ -14,74 +14,121 @@ LARGEST = {"embedded": 60, "constrained": 60, "redundant": 60}
 """Velocities above which deriving a formulation takes minutes: only if `thorough`."""
 
 
-class Answer(NamedTuple):
-    """What a machine does at given states: (n, bodies, 6), (n, bodies, 6) and (n,)."""
+class FormulationAnswer(NamedTuple):
+    """What a machine does at states of its joints, as one formulation says.
+
+    Attributes
+    ----------
+    body_accelerations : (n, bodies, 6)
+    power : (n,)
+    joint_wrenches : (n, bodies, 6) or None
+        None where the formulation does not offer them.
+    """
 
     body_accelerations: np.ndarray
-    joint_wrenches: np.ndarray
     power: np.ndarray
+    joint_wrenches: np.ndarray | None
 
 
 def agreement(subject: Subject, thorough: bool = False) -> Iterator[Finding]:
-    """Give one finding for each formulation but one that applies, the reference."""
+    """Give two findings for each formulation but one that applies, the reference.
+
+    The first is about motion, the second about the wrenches in the joints.
+    """
     states = subject.closed_states
-    found, refused = subject.applicable(subject.machine)
-    against = subject.reference(found)
+    applying, refused = subject.applicable(subject.machine)
+    against = subject.reference(applying)
     reference = None
     for name in subject.formulations:
-        key = f"agreement_{name}_residual"
+        reason = ""
         if name in refused:
-            yield Finding.skipped(key, _MEANING, refused[name])
+            reason = refused[name]
         elif not len(states):
-            yield Finding.skipped(key, _MEANING, "no configuration was found that closes all loops")
+            reason = "no configuration was found that closes all loops"
         elif subject.singular:
-            yield Finding.skipped(key, _MEANING, UNDEFINED)
+            reason = UNDEFINED
         elif not against:
-            yield Finding.skipped(key, _MEANING, "no formulation in joint coordinates applies")
+            reason = "no formulation in joint coordinates applies"
         elif name == against:
             continue
         elif not thorough and subject.machine.nv > LARGEST.get(name, np.inf):
             reason = f"{subject.machine.nv} velocities are many for it; ask for `thorough`"
-            yield Finding.skipped(key, _MEANING, reason)
-        else:
-            reference = reference or answer(found[against], states)
-            yield _compared(key, subject, found[name], reference, against)
+        if reason:
+            yield Finding.skipped(f"agreement_{name}_residual", _MOTION, reason)
+            continue
+        reference = reference or answer(applying[against], states)
+        yield from _compared(name, subject, applying[name], reference, against)
 
 
-_MEANING = "accelerations of all bodies, joint wrenches and power, from another formulation"
+_MOTION = "accelerations of all bodies and power, from another formulation"
+_WRENCHES = "wrenches in all joints, from another formulation"
+_REMEDY = "do not trust either before this is understood; a nearly singular M is the usual cause"
 
 
 def _compared(
-    key: str, subject: Subject, eom: Equations, reference: Answer, against: str
-) -> Finding:
-    other = answer(eom, subject.closed_states)
-    fields = list(Answer._fields)
+    name: str, subject: Subject, eom: Equations, reference: FormulationAnswer, against: str
+) -> Iterator[Finding]:
+    other, units = answer(eom, subject.closed_states), subject.units
+    serves = _serves(subject, eom)
     note = f"against {against}"
-    if not unique_wrenches(subject):
-        fields.remove("joint_wrenches")
-        note += "; loops leave the joint wrenches open, they were not compared"
-    count = len(subject.closed_states)
-    good = np.ones(count, dtype=bool)
-    if eom.sizes["v"] < subject.machine.nv:
-        # Where the independent velocities do not determine the others it has no answer.
-        good = np.isfinite(other.body_accelerations).all(axis=(1, 2))
-        note += f"; its coordinates serve at {good.sum()} of {count} states"
+    if not serves.all():
+        note += f"; its coordinates serve at {serves.sum()} of {len(serves)} states"
+    # Natural sizes: L / T^2, and what masses of natural size gain in power.
+    M = _largest_mass(subject)
     gaps = {
-        name: relative(getattr(other, name)[good], getattr(reference, name)[good])
-        for name in fields
+        "body accelerations": relative(
+            other.body_accelerations[serves] / units.twist,
+            reference.body_accelerations[serves] / units.twist,
+            LEAST / units.time**2,
+        ),
+        "power": relative(
+            other.power[serves], reference.power[serves], LEAST * M[serves] / units.time**3
+        ),
     }
-    worst = max(gaps, key=lambda name: gaps[name])
-    return Finding.measured(
-        key,
-        gaps[worst] if good.any() else np.inf,
+    worst = max(gaps, key=lambda quantity: gaps[quantity])
+    yield Finding.measured(
+        f"agreement_{name}_residual",
+        gaps[worst] if serves.any() else np.inf,
         AGREEMENT,
-        _MEANING,
-        "do not trust either before this is understood; a nearly singular M is the usual cause",
-        note=f"{note}; largest in {worst.replace('_', ' ')}",
+        _MOTION,
+        _REMEDY,
+        note=f"{note}; largest in {worst}",
     )
+    key = f"agreement_{name}_wrench_residual"
+    if other.joint_wrenches is None or reference.joint_wrenches is None:
+        silent = eom.name if other.joint_wrenches is None else against
+        reason = f"the {silent} formulation does not offer joint wrenches"
+        yield Finding.skipped(key, _WRENCHES, reason)
+    elif not unique_wrenches(subject):
+        yield Finding.skipped(key, _WRENCHES, "loops leave the joint wrenches open")
+    else:
+        gap = relative(
+            other.joint_wrenches[serves] * units.twist,
+            reference.joint_wrenches[serves] * units.twist,
+            LEAST * M[serves] / units.time**2,
+        )
+        gap = gap if serves.any() else np.inf
+        yield Finding.measured(key, gap, AGREEMENT, _WRENCHES, _REMEDY, note=note)
 
 
-def answer(eom: Equations, states: States) -> Answer:
+def _largest_mass(subject: Subject) -> np.ndarray:
+    """Return the largest entry (n,) of M in natural units, kg m^2."""
+    (M,) = evaluate(subject.bare.functions["mass"], subject.closed_states.x)
+    return np.abs(subject.units.of_mass(M)).max(axis=(1, 2))
+
+
+def _serves(subject: Subject, eom: Equations) -> np.ndarray:
+    """Return at which states (n,) the coordinates of a formulation must have an answer.
+
+    One with some of the joints' velocities has none where these do not determine the others.
+    """
+    x, names = subject.closed_states.x, subject.machine.v_names
+    if not subject.closed or not set(eom.v_names) < set(names):
+        return np.ones(len(x), dtype=bool)
+    return subject.closure.determined(x, [names.index(name) for name in eom.v_names])
+
+
+def answer(eom: Equations, states: States) -> FormulationAnswer:
     """Return what a formulation says about states of the machine's joints."""
     own = [eom.start(x, v) for x, v in zip(states.x, states.v, strict=True)]
     inputs = {
@@ -95,10 +142,10 @@ def answer(eom: Equations, states: States) -> Answer:
         return evaluate(function, *(inputs[key] for key in function.name_in()))[0]
 
     inputs["a"] = value("forward:joint_force")[..., 0]
-    return Answer(
+    return FormulationAnswer(
         value("body_acceleration"),
-        value("joint_wrench:joint_force"),
         value("power:joint_force")[..., 0, 0],
+        value("joint_wrench:joint_force") if "joint_wrench" in eom.offers else None,
     )
 
 

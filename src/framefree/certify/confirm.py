@@ -10,6 +10,7 @@ import casadi as ca
 import numpy as np
 
 from framefree.kernel import compile
+from framefree.machine.units import Units
 from framefree.motion import Equations
 
 CHUNK = 65536
@@ -39,6 +40,7 @@ def confirm(
     states: int = 1_000_000,
     seed: int = 0,
     scale: np.ndarray | None = None,
+    units: Units | None = None,
 ) -> Confirmation:
     """Test ``low I <= M <= high I`` at random configurations within the limits.
 
@@ -52,17 +54,22 @@ def confirm(
     seed : int
     scale : (nv,), optional
         Units of the velocities: M stands for scale M scale.
+    units : Units, optional
+        Natural units of the machine, in which translations without limits are spread.
     """
+    units = Units.of(eom.machine) if units is None else units
     machine, rng = eom.machine, np.random.default_rng(seed)
     test = compile(_pivots(eom, np.ones(machine.nv) if scale is None else scale))
     below = above = done = 0
     worst = None
     while done < states:
-        x = machine.random(rng, min(CHUNK, states - done))
-        lower, upper = test(x, np.array([low]), np.array([high]))
-        outside = (np.ravel(lower) <= 0) | (np.ravel(upper) <= 0)
-        below += int((np.ravel(lower) <= 0).sum())
-        above += int((np.ravel(upper) <= 0).sum())
+        x = units.random(machine, rng, min(CHUNK, states - done))
+        lower, upper, total = (np.ravel(v) for v in test(x, np.array([low]), np.array([high])))
+        # What is no number is not inside either.
+        is_below, is_above = (~(p > 0) | ~np.isfinite(total) for p in (lower, upper))
+        outside = is_below | is_above
+        below += int(is_below.sum())
+        above += int(is_above.sum())
         if worst is None and outside.any():
             worst = x[int(outside.argmax())]
         done += len(x)
@@ -70,13 +77,14 @@ def confirm(
 
 
 def _pivots(eom: Equations, scale: np.ndarray) -> ca.Function:
-    """Return the smallest pivots of M - low I and high I - M as a function of x, low, high."""
+    """Return the smallest pivots of M - low I and high I - M, and the sum of the entries of M."""
     x = ca.SX.sym("x", eom.machine.nx)
     low, high = ca.SX.sym("low"), ca.SX.sym("high")
     units = ca.diag(ca.DM(np.asarray(scale, float)))
     M, one = units @ eom.functions["mass"](x) @ units, ca.SX.eye(eom.machine.nv)
-    outputs = [_smallest_pivot(M - low * one), _smallest_pivot(high * one - M)]
-    return ca.Function("pivots", [x, low, high], outputs, ["x", "low", "high"], ["below", "above"])
+    outputs = [_smallest_pivot(M - low * one), _smallest_pivot(high * one - M), ca.sum1(ca.vec(M))]
+    names = ["below", "above", "total"]
+    return ca.Function("pivots", [x, low, high], outputs, ["x", "low", "high"], names)
 
 
 def _smallest_pivot(matrix: ca.SX) -> ca.SX:

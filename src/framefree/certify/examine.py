@@ -17,7 +17,7 @@ from framefree.certify.energy import conservation
 from framefree.certify.frames import invariance
 from framefree.certify.laws import laws
 from framefree.certify.lint import lint
-from framefree.certify.peers import Source, mujoco, pinocchio
+from framefree.certify.peers import ModelSource, mujoco, pinocchio
 from framefree.certify.report import CheckReport, Finding, Verdict
 from framefree.certify.subject import Subject
 from framefree.errors import FramefreeError
@@ -102,7 +102,7 @@ Step = tuple[str, Callable[[], Iterable[Finding]]]
 
 
 def _plan(
-    subject: Subject, source: Source, thorough: bool, parametrisations: Sequence[str]
+    subject: Subject, source: ModelSource, thorough: bool, parametrisations: Sequence[str]
 ) -> Iterator[Step]:
     """Give all checks in order, each with words for the progress display."""
     yield "reading the description", lambda: lint(subject.machine)
@@ -126,7 +126,7 @@ def _made(words: str, step: Callable[[], Iterable[Finding]]) -> Iterator[Finding
     """Give the findings of a step; one that cannot be carried out is a finding, too."""
     try:
         yield from step()
-    except FramefreeError as error:
+    except (FramefreeError, np.linalg.LinAlgError) as error:
         yield Finding(
             f"{words.replace(' ', '_')}_error",
             Verdict.FAIL,
@@ -136,15 +136,15 @@ def _made(words: str, step: Callable[[], Iterable[Finding]]) -> Iterator[Finding
         )
 
 
-def _read(given: Any, reading: dict[str, Any]) -> tuple[Machine, Source]:
-    if not isinstance(given, Machine):
-        return read(given, **reading), Source(given, reading)
+def _read(model: Any, reading: dict[str, Any]) -> tuple[Machine, ModelSource]:
+    if not isinstance(model, Machine):
+        return read(model, **reading), ModelSource(model, reading)
     if reading:
         raise FramefreeError(f"a Machine is not read again: it takes no `{next(iter(reading))}`")
-    return given, Source()
+    return model, ModelSource()
 
 
-def _file(source: Source) -> str | None:
+def _file(source: ModelSource) -> str | None:
     """Return the path of the model; a text has none."""
     model = source.model
     if model is None or isinstance(model, bytes):

@@ -3,7 +3,10 @@
 M_dot = C + C^T            skew: what Lyapunov proofs use
 C v = c                    right: a wrong matrix can be skew
 v^T (M_dot - 2C) v = 0     weaker than skew; energy conservation gives it to every right C
-d1 I <= M                  bounded: Euler angles lose it at pitch 90 degrees
+d1 I <= M <= d2 I          bounded: Euler angles lose it at pitch 90 degrees, and every form
+                           does where a joint that slides without limits changes M
+
+Whether a number counts as zero does not depend on units: see `framefree.machine.units`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,15 +15,19 @@ from dataclasses import dataclass, replace
 import casadi as ca
 import numpy as np
 
+from framefree.certify.mass_search import unbounded_coordinates
 from framefree.certify.report import Finding, Verdict
 from framefree.certify.subject import evaluate, without_forces
 from framefree.errors import FramefreeError
 from framefree.machine import Machine
 from framefree.machine.joints import Free, Spherical
+from framefree.machine.units import Units, definiteness, linear_velocities
 from framefree.motion.tree import Tree, coriolis
 from framefree.motion.tree.euler import configuration, from_angles, velocity_map
 
 BAR = 1e-11
+DEFINITE = 1e-10
+"""Least eigenvalue of M with unit diagonal that can be told from zero."""
 WORDS = {
     "skew": "Levi-Civita coefficients of the bodies",
     "kirchhoff": "Kirchhoff form",
@@ -59,7 +66,11 @@ class Form:
     smallest : float
         Smallest eigenvalue of M over the states.
     smallest_x : (nx,)
-        Where that was; angles eta (nv) for "euler".
+        Where M is nearest to singular; angles eta (nv) for "euler".
+    definite : float
+        How far M is from singular there, whatever its units.
+    unbounded : tuple of str
+        Coordinates without limits along which eigenvalues of M grow without bound, or vanish.
     """
 
     name: str
@@ -68,11 +79,24 @@ class Form:
     weak: Residual
     smallest: float
     smallest_x: np.ndarray
+    definite: float
+    unbounded: tuple[str, ...]
 
     @property
     def bounded(self) -> bool:
-        """Whether the smallest eigenvalue can be told from zero."""
-        return self.smallest > 1e-10
+        """Whether d1 I <= M <= d2 I with 0 < d1 <= d2 < infinity: `reason` tells why not."""
+        return not self.reason
+
+    @property
+    def reason(self) -> str:
+        """Why M is not bounded; empty where it is."""
+        reasons = []
+        if not self.definite > DEFINITE:
+            reasons.append("M is singular")
+        if self.unbounded:
+            names = ", ".join(f"`{name}`" for name in self.unbounded)
+            reasons.append(f"M has no bound along {names}, which has no limits")
+        return "; ".join(reasons)
 
     @property
     def words(self) -> str:
@@ -88,15 +112,17 @@ def compare(
     Base and ball joints are at pitch exactly 90 degrees in every third state, but for the residuals
     in Euler angles, which are not defined there.
     """
-    bare = without_forces(replace(machine.numeric, loops=(), couplings=()))
+    bare = without_forces(machine.numeric.tree)
     rng = np.random.default_rng(seed)
-    tree, found, refused = Tree(bare), [], {}
+    tree, units, forms, refused = Tree(bare), Units.of(bare), [], {}
+    growing, vanishing = unbounded_coordinates(tree, units, units.random(bare, rng, 8))
+    unbounded = tuple(dict.fromkeys((*growing, *vanishing)))
     for name in known(names):
         try:
-            found.append(_measured(tree, name, states, rng))
+            forms.append(replace(_measured(tree, units, name, states, rng), unbounded=unbounded))
         except FramefreeError as error:
             refused[name] = str(error)
-    return tuple(found), refused
+    return tuple(forms), refused
 
 
 def known(names: Sequence[str]) -> tuple[str, ...]:
@@ -123,36 +149,50 @@ def attitudes_at_pitch_90(machine: Machine, x: np.ndarray, rng: np.random.Genera
     return x
 
 
-def _measured(tree: Tree, name: str, count: int, rng: np.random.Generator) -> Form:
+def _measured(tree: Tree, units: Units, name: str, count: int, rng: np.random.Generator) -> Form:
     machine = tree.machine
     v = rng.normal(size=(count, machine.nv))
     if name == "euler":
-        return _measured_euler(tree, rng.uniform(-1.4, 1.4, (count, machine.nv)), v)
-    x = machine.random(rng, count)
+        eta = rng.uniform(-1.4, 1.4, (count, machine.nv))
+        return _measured_euler(tree, units, eta * _angle_units(machine, units), v)
+    x = units.random(machine, rng, count)
     x[::3] = attitudes_at_pitch_90(machine, x[::3], rng)
     xs, vs = ca.SX.sym("x", machine.nx), ca.SX.sym("v", machine.nv)
     mass = tree.functions["mass"](xs)
     rate = ca.jtimes(ca.vec(mass), xs, machine.rate_matrix(xs) @ vs)
     C = tree.functions[f"coriolis:{name}"](xs, vs)
     bias = tree.functions["bias"](xs, vs)
-    return _form(name, [xs, vs], [mass, ca.reshape(rate, *mass.shape), C, bias], x, v)
+    outputs = [mass, ca.reshape(rate, *mass.shape), C, bias]
+    return _form(name, [xs, vs], outputs, x, v * units.velocity, units.velocity, units.inertia)
 
 
-def _measured_euler(tree: Tree, eta: np.ndarray, rate: np.ndarray) -> Form:
+def _angle_units(machine: Machine, units: Units) -> np.ndarray:
+    """Return L for the Euler coordinates (nv,) that are lengths; they stand where velocities do."""
+    return np.where(linear_velocities(machine), units.length, 1.0)
+
+
+def _measured_euler(tree: Tree, units: Units, eta: np.ndarray, rate: np.ndarray) -> Form:
     """Measure the form in Euler angles; c from the Lagrange equations of the kinetic energy."""
-    nv = tree.machine.nv
+    nv, D = tree.machine.nv, _angle_units(tree.machine, units)
     s, r = ca.SX.sym("eta", nv), ca.SX.sym("rate", nv)
     mass = tree.functions["mass:euler"](s)
     M_dot = ca.reshape(ca.jtimes(ca.vec(mass), s, r), nv, nv)
     bias = _lagrange_bias(tree.machine, mass, s, r)
     C = tree.functions["coriolis:euler"](s, r)
-    form = _form("euler", [s, r], [mass, M_dot, C, bias], eta, rate)
+    form = _form("euler", [s, r], [mass, M_dot, C, bias], eta, rate * D, D, units.inertia)
     upright = _upright(tree.machine, eta[:1])
     if upright is None:
         return form
     (M,) = evaluate(tree.functions["mass:euler"], upright)
-    smallest = float(np.linalg.eigvalsh(M)[0, 0])
-    return replace(form, smallest=min(form.smallest, smallest), smallest_x=upright[0])
+    smallest, definite = float(np.linalg.eigvalsh(M)[0, 0]), definiteness(M[0], units.inertia)
+    if definite > form.definite:
+        return form
+    return replace(
+        form,
+        smallest=min(form.smallest, smallest),
+        smallest_x=upright[0],
+        definite=definite,
+    )
 
 
 def _lagrange_bias(machine: Machine, mass: ca.SX, s: ca.SX, r: ca.SX) -> ca.SX:
@@ -171,37 +211,48 @@ def _lagrange_bias(machine: Machine, mass: ca.SX, s: ca.SX, r: ca.SX) -> ca.SX:
 
 def _upright(machine: Machine, eta: np.ndarray) -> np.ndarray | None:
     """Return angles with pitch 90 degrees; None for a machine without such an angle."""
-    eta, found = eta.copy(), False
-    for joint in machine.joints:
-        if isinstance(joint.kind, Free | Spherical):
-            eta[:, machine.v_slice[joint.name].stop - 2] = np.pi / 2
-            found = True
-    return eta if found else None
+    pitching = [joint for joint in machine.joints if isinstance(joint.kind, Free | Spherical)]
+    eta = eta.copy()
+    for joint in pitching:
+        eta[:, machine.v_slice[joint.name].stop - 2] = np.pi / 2
+    return eta if pitching else None
 
 
 def _form(
-    name: str, symbols: list[ca.SX], outputs: list[ca.SX], x: np.ndarray, v: np.ndarray
+    name: str,
+    symbols: list[ca.SX],
+    outputs: list[ca.SX],
+    x: np.ndarray,
+    v: np.ndarray,
+    D: np.ndarray,
+    inertia: np.ndarray,
 ) -> Form:
+    """Return a form with its residuals; D (nv,) holds the natural units of the velocities."""
     function = ca.Function("form", symbols, [ca.densify(one) for one in outputs])
     M, M_dot, C, bias = evaluate(function, x, v)
-    scale = _largest(C) + _largest(M) * _largest(v)
+    M_nat, M_dot, C = (D[:, None] * matrix * D for matrix in (M, M_dot, C))
+    bias, rates = D * bias[..., 0], v / D
+    scale = _largest(C) + _largest(M_nat) * _largest(rates)
     skew = M_dot - C - C.swapaxes(1, 2)
-    wrong = np.einsum("nij,nj->ni", C, v) - bias[..., 0]
-    weak = np.einsum("ni,nij,nj->n", v, M_dot - 2 * C, v)
-    sizes = (scale, scale * _largest(v), scale * _largest(v) ** 2)
+    wrong = np.einsum("nij,nj->ni", C, rates) - bias
+    weak = np.einsum("ni,nij,nj->n", rates, M_dot - 2 * C, rates)
+    sizes = (scale, scale * _largest(rates), scale * _largest(rates) ** 2)
     residuals: list[Residual] = []
     for gap, size in zip((skew, wrong, weak[:, None]), sizes, strict=True):
         values = _largest(gap) / size
         worst = int(values.argmax())
         residuals.append(Residual(float(values[worst]), x[worst], v[worst]))
-    values = np.linalg.eigvalsh(M)[:, 0]
-    least = int(values.argmin())
+    definite = np.array([definiteness(one, inertia) for one in M])
+    least = int(definite.argmin())
+    smallest = float(np.linalg.eigvalsh(M)[:, 0].min())
     one, two, three = residuals
-    return Form(name, one, two, three, float(values[least]), x[least])
+    return Form(name, one, two, three, smallest, x[least], float(definite[least]), ())
 
 
 def _largest(values: np.ndarray) -> np.ndarray:
-    return np.abs(values.reshape(len(values), -1)).max(axis=1, initial=1e-300)
+    """Return the largest entry of each state (n,); infinite where one is not finite."""
+    flat = np.abs(values.reshape(len(values), -1))
+    return np.where(np.isfinite(flat), flat, np.inf).max(axis=1, initial=1e-300)
 
 
 def findings(machine: Machine, names: Sequence[str] = (), **options: int) -> Iterator[Finding]:
@@ -222,10 +273,12 @@ def findings(machine: Machine, names: Sequence[str] = (), **options: int) -> Ite
         yield Finding(
             f"{form.name}_mass_eigenvalue_min",
             Verdict.PASS if form.bounded else Verdict.WARN,
-            f"{form.words}: smallest eigenvalue of M, above zero at every attitude",
+            f"{form.words}: smallest eigenvalue of M, and d1 I <= M <= d2 I at every configuration",
             form.smallest,
-            1e-10,
-            remedy="at pitch 90 degrees these coordinates lose rank: use the form on the group",
+            0.0,
+            note=form.reason,
+            remedy="where coordinates lose rank, as Euler angles do at pitch 90 degrees, use the "
+            "form on the group; where a joint slides without end, give it limits",
             at_least=True,
             x=tuple(form.smallest_x.tolist()),
         )
@@ -251,7 +304,7 @@ def eigenvalues_through_pitch_90(
     joints = [j for j in machine.joints if isinstance(j.kind, Free | Spherical)]
     if not joints:
         raise FramefreeError(f"`{machine.name}` has no free or ball joint that could pitch")
-    bare = without_forces(replace(machine.numeric, loops=(), couplings=()))
+    bare = without_forces(machine.numeric.tree)
     tree = Tree(bare)
     pitch = np.linspace(-np.pi, np.pi, count)
     eta = np.zeros((count, machine.nv))

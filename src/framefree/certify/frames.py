@@ -15,6 +15,7 @@ from framefree.certify.report import Finding
 from framefree.certify.subject import UNDEFINED, Subject, evaluate, relative
 from framefree.geometry import quaternion, se3
 from framefree.machine import WORLD, Frame, Free, Joint, Machine, Spherical
+from framefree.machine.units import extent
 
 _GROUPS = ("springs", "dampers", "loops", "actuators", "geometry")
 _WAS = " as it was"
@@ -79,15 +80,19 @@ class Redescription:
 
 
 def redescribe(machine: Machine, rng: np.random.Generator) -> Redescription:
-    """Return the machine with world, body and joint frames moved at random."""
-    world = _random_pose(rng)
-    bodies = {body.name: _random_pose(rng) for body in machine.bodies}
+    """Return the machine with world, body and joint frames moved at random.
+
+    They move by up to half the length of the machine along each axis.
+    """
+    far = extent(machine) / 2
+    world = _random_pose(rng, far)
+    bodies = {body.name: _random_pose(rng, far) for body in machine.bodies}
     # Old frames seen from the new ones.
     back = {name: np.linalg.inv(P) for name, P in bodies.items()}
     back[WORLD] = world
     joints, turned = [], []
     for joint in machine.joints:
-        kind, on_parent, on_child = _moved_kind(joint, rng)
+        kind, on_parent, on_child = _moved_kind(joint, rng, far)
         parent = back[joint.parent] @ joint.parent_pose @ on_parent
         child = back[joint.child] @ joint.child_pose @ on_child
         joints.append(replace(joint, kind=kind, parent_pose=parent, child_pose=child))
@@ -133,10 +138,11 @@ def invariance(subject: Subject) -> Finding:
     a_there, wrench_there = (evaluate(there.functions[q], *moved)[0] for q in quantities)
     (motion,) = evaluate(eom.functions["body_acceleration"], states.x, states.v, a[..., 0])
     (motion_there,) = evaluate(there.functions["body_acceleration"], *moved[:2], a_there[..., 0])
+    D, twist = subject.units.velocity, subject.units.twist
     gaps = {
-        "joint accelerations": relative(a_there[..., 0], other.v(a[..., 0])),
-        "body accelerations": relative(motion_there, other.body_twist(motion)),
-        "joint wrenches": relative(wrench_there, other.joint_wrench(wrench)),
+        "joint accelerations": relative(a_there[..., 0] / D, other.v(a[..., 0]) / D),
+        "body accelerations": relative(motion_there / twist, other.body_twist(motion) / twist),
+        "joint wrenches": relative(wrench_there * twist, other.joint_wrench(wrench) * twist),
     }
     worst = max(gaps, key=lambda name: gaps[name])
     return Finding.measured(
@@ -149,7 +155,9 @@ def invariance(subject: Subject) -> Finding:
     )
 
 
-def _moved_kind(joint: Joint, rng: np.random.Generator) -> tuple[Any, np.ndarray, np.ndarray]:
+def _moved_kind(
+    joint: Joint, rng: np.random.Generator, far: float
+) -> tuple[Any, np.ndarray, np.ndarray]:
     """Return the kind in a moved joint frame, and the moves on the parent's and child's side."""
     kind: Any = joint.kind
     stay = np.eye(4)
@@ -158,7 +166,7 @@ def _moved_kind(joint: Joint, rng: np.random.Generator) -> tuple[Any, np.ndarray
         own = (joint.armature, joint.damping, joint.friction, joint.stiffness)
         if np.any(own):
             return kind, stay, stay
-        return kind, stay, _random_pose(rng, 0.5 if isinstance(kind, Free) else 0.0)
+        return kind, stay, _random_pose(rng, far if isinstance(kind, Free) else 0.0)
     axis = getattr(kind, "axis", None)
     if axis is None:
         return kind, stay, stay
@@ -172,7 +180,7 @@ def _refer(part: Any, known: dict[str, np.ndarray]) -> Any:
     return replace(part, **{f: n + _WAS for f, n in names.items() if n in known})
 
 
-def _random_pose(rng: np.random.Generator, size: float = 0.5) -> np.ndarray:
+def _random_pose(rng: np.random.Generator, size: float) -> np.ndarray:
     wxyz = rng.normal(size=4)
     return _pose(wxyz / np.linalg.norm(wxyz), rng.uniform(-size, size, 3))
 

@@ -1,7 +1,7 @@
 """Laws that the equations of motion of every machine obey, measured at random states.
 
-All are measured on the tree of joints, loops opened. Rates come from the chain rule on the traced
-graph itself, so that no step size blurs them.
+All are measured on the tree of joints, loops opened, and in natural units of the machine. Rates
+come from the chain rule on the traced graph itself, so that no step size blurs them.
 """
 
 from collections.abc import Iterator
@@ -22,6 +22,8 @@ ROUNDING = 1e-10
 SKEW = 1e-11
 AGREEMENT = 1e-9
 """Bar of what passes through the inverse of M."""
+LEAST = 1e-3
+"""Share of the natural size of a quantity that counts as its least size."""
 
 
 def laws(subject: Subject) -> Iterator[Finding]:
@@ -44,9 +46,12 @@ def kinematics(subject: Subject) -> Finding:
         moved.append(ca.vec((G @ se3.wed(twist[i, :].T)).T))
     rate = ca.jtimes(ca.vec(pose.T), x, eom.machine.rate_matrix(x) @ v)
     function = ca.Function("kinematics", [x, v], [rate, ca.vertcat(ca.SX(0, 1), *moved)])
+    # The last column of a pose is a length, all others have no unit.
+    sizes = np.tile([1.0, 1.0, 1.0, subject.units.length], 4 * twist.shape[0])[:, None]
+    rates, twists = (value / sizes for value in evaluate(function, states.x, states.v))
     return Finding.measured(
         "kinematic_residual",
-        relative(*evaluate(function, states.x, states.v)),
+        relative(rates, twists, LEAST / subject.units.time),
         ROUNDING,
         "the poses of the bodies change as their velocities say",
         "a joint's pose map and its Jacobian contradict each other: correct the joint kind",
@@ -61,9 +66,14 @@ def closed_form(subject: Subject) -> Finding:
         evaluate(eom.functions["mass"], states.x),
         evaluate(eom.functions["bias"], states.x, states.v),
     )
+    D, of_mass = subject.units.velocity, subject.units.of_mass
+    least = LEAST * _largest(of_mass(M)) / subject.units.time**2
     return Finding.measured(
         "closed_form_residual",
-        max(relative(mass, M), relative(bias[..., 0], c)),
+        max(
+            relative(of_mass(mass), of_mass(M)),
+            relative(D * bias[..., 0], D * c, least),
+        ),
         ROUNDING,
         "mass matrix and velocity forces by recursion equal their sums over the bodies",
         "this is an error of framefree: please report it with the file",
@@ -99,11 +109,13 @@ def coriolis_residuals(subject: Subject, quantity: str) -> tuple[float, float]:
     M, M_dot = evaluate(M_dot, states.x, states.v)
     (C,) = evaluate(eom.functions[quantity], states.x, states.v)
     (bias,) = evaluate(eom.functions["bias"], states.x, states.v)
+    D, of_mass = subject.units.velocity, subject.units.of_mass
     # In units of M times a rate: so that a machine whose C vanishes has a scale, too.
-    scale = _largest(C) + _largest(M) * _largest(states.v)
-    skew = relative(C + C.swapaxes(1, 2), M_dot, scale)
+    scale = _largest(of_mass(C)) + _largest(of_mass(M)) * _largest(states.v / D)
+    skew = relative(of_mass(C + C.swapaxes(1, 2)), of_mass(M_dot), scale)
     forces_of = np.einsum("nij,nj->ni", C, states.v)
-    return skew, relative(forces_of, bias[..., 0], _largest(bias) + 1e-3 * scale)
+    least = LEAST * scale * _largest(states.v / D)
+    return skew, relative(D * forces_of, D * bias[..., 0], least)
 
 
 def power_balance(subject: Subject) -> Finding:
@@ -136,9 +148,11 @@ def round_trip(subject: Subject) -> Finding:
     (a,) = evaluate(eom.functions["forward"], states.x, states.v, states.force)
     (force,) = evaluate(eom.functions["inverse"], states.x, states.v, a[..., 0])
     (bias,) = evaluate(eom.functions["bias"], states.x, states.v)
+    D = subject.units.velocity
+    size = _largest(D * bias[..., 0]) + _largest(D * states.force)
     return Finding.measured(
         name,
-        relative(force[..., 0], states.force, _largest(bias) + _largest(states.force)),
+        relative(D * force[..., 0], D * states.force, size),
         AGREEMENT,
         meaning,
         "the mass matrix is singular or nearly so: see the smallest eigenvalue of M",

@@ -6,18 +6,18 @@ one finding, and what a description may not judge (sizes, missing limits) is add
 
 from collections.abc import Iterator, Sequence
 
-import casadi
 import numpy as np
 
 from framefree.certify.report import Finding, Verdict
-from framefree.geometry import se3
-from framefree.machine import Joint, Machine, Prismatic, Revolute
+from framefree.machine import Body, Joint, Machine, Prismatic, Revolute
+from framefree.machine.closure import loose_joints
+from framefree.machine.units import carried_inertias, extent, felt_inertias, motions
 
-GYRATION = (1e-4, 10.0)
-"""Radii of gyration, m, between which the bodies of machines lie."""
+GYRATION = (1e-5, 10.0)
+"""Radii of gyration, relative to the largest length of the others, between which bodies lie."""
 MASS_RATIO = 1e6
 IDLE = 1e-12
-"""Share of the largest inertia below which a joint's motion counts as resisted by nothing."""
+"""Share of what a joint could feel below which its motion counts as resisted by nothing."""
 
 
 def lint(machine: Machine) -> Iterator[Finding]:
@@ -28,10 +28,10 @@ def lint(machine: Machine) -> Iterator[Finding]:
 
 def inertia(machine: Machine) -> Finding:
     """Bodies whose moments no distribution of mass has."""
-    found = [message for body in machine.bodies for message in body.problems]
+    remarks = [message for body in machine.bodies for message in body.problems]
     return _counted(
         "impossible_inertias",
-        found,
+        remarks,
         "bodies whose inertia no distribution of mass has (negative, or the triangle inequality "
         "of the principal moments is broken)",
         "correct mass, center or inertia; otherwise energies and eigenvalues of M may be negative",
@@ -39,14 +39,12 @@ def inertia(machine: Machine) -> Finding:
 
 
 def unmoved_mass(machine: Machine) -> Finding:
-    """Joints that can move without moving any inertia: the mass matrix is singular."""
+    """Joints that can move without moving any inertia, and that no loop or coupling leads."""
     return _counted(
         "joints_without_inertia",
-        [f"joint `{name}`" for name in idle_joints(machine)],
-        "joints that move no inertia: the mass matrix is singular and accelerations are undefined",
+        [f"joint `{name}`" for name in loose_joints(machine, idle_joints(machine))],
+        "joints that move no inertia and that no loop leads: accelerations are undefined",
         "give the last body an inertia or the joint an armature, or make the joint fixed",
-        # Loops may give such a joint what it lacks; the eigenvalues of M then tell.
-        Verdict.WARN if machine.loops or machine.couplings else Verdict.FAIL,
     )
 
 
@@ -58,54 +56,51 @@ def idle_joints(machine: Machine) -> list[str]:
     """
     immersed = machine.fluid.immersed if machine.fluid is not None else ()
     wet = {machine.frame(part.frame).body for part in immersed}
-    carried = [np.array(body.moments.matrix6) for body in machine.bodies]
     idle = []
-    for i in reversed(range(len(machine.bodies))):
-        joint = machine.joints[i]
-        inertia = _seen(carried[i], joint.child_pose)
-        neutral = casadi.DM(joint.kind.neutral)
-        if joint.nv and not wet & {machine.bodies[k].name for k in machine.subtree(joint.child)}:
-            S = np.array(casadi.DM(joint.kind.jacobian(neutral)))
-            felt = S.T @ inertia @ S + np.diag(joint.armature)
-            scale = max(np.abs(inertia).max(), joint.armature.max())
-            if np.linalg.eigvalsh(felt)[0] <= IDLE * scale:
-                idle.append(joint.name)
-        if machine.parent[i] >= 0:
-            pose = joint.parent_pose @ np.array(casadi.DM(joint.kind.pose(neutral)))
-            carried[machine.parent[i]] += _seen(inertia, np.linalg.inv(pose))
-    return idle[::-1]
-
-
-def _seen(inertia: np.ndarray, G_ab: np.ndarray) -> np.ndarray:
-    """Return the 6x6 inertia Ad^T I Ad seen from frame b of one given in frame a."""
-    adjoint = np.array(se3.adjoint(G_ab))
-    return adjoint.T @ inertia @ adjoint
+    felt, carried = felt_inertias(machine), carried_inertias(machine)
+    for joint, could_feel, inertia in zip(machine.joints, felt, carried, strict=True):
+        if not joint.nv or wet & {machine.bodies[k].name for k in machine.subtree(joint.child)}:
+            continue
+        S = motions(joint)
+        feels = S.T @ inertia @ S + np.diag(joint.armature)
+        root = np.sqrt(np.where(could_feel > 0, could_feel, 1.0))
+        if np.linalg.eigvalsh(feels / np.outer(root, root))[0] <= IDLE:
+            idle.append(joint.name)
+    return idle
 
 
 def sizes(machine: Machine) -> Finding:
-    """Bodies so small, large or light that a unit is likely wrong."""
-    found = []
-    masses = [body.moments.total for body in machine.bodies if not body.massless]
-    for body in machine.bodies:
-        if body.massless:
-            continue
-        radius = np.sqrt(
-            np.abs(np.linalg.eigvalsh(body.moments.moment_at_center)) / body.moments.total
-        )
-        if radius.max() < GYRATION[0] or radius.max() > GYRATION[1]:
-            found.append(f"body `{body.name}` has a radius of gyration of {radius.max():.2g} m")
-        if body.moments.total * MASS_RATIO < max(masses):
-            found.append(
-                f"body `{body.name}`, {body.moments.total:.2g} kg, has less than "
-                f"{1 / MASS_RATIO:g} of the mass of the heaviest"
+    """Bodies so small, large or light beside the others that a unit is likely wrong."""
+    heavy = [body for body in machine.bodies if not body.massless]
+    masses = [body.moments.total for body in heavy]
+    radii = [_gyration(body) for body in heavy]
+    links, remarks = extent(machine, radii=False), []
+    for i, (body, mass, radius) in enumerate(zip(heavy, masses, radii, strict=True)):
+        others = max([*radii[:i], *radii[i + 1 :], links], default=0.0)
+        low, high = (share * others for share in GYRATION)
+        if len(heavy) > 1 and not low <= radius <= high:
+            remarks.append(
+                f"body `{body.name}` has a radius of gyration of {radius:.2g} m among lengths of "
+                f"{others:.2g} m"
+            )
+        if mass * MASS_RATIO < max(masses):
+            remarks.append(
+                f"body `{body.name}`, {mass:.2g} kg, has less than {1 / MASS_RATIO:g} of the mass "
+                "of the heaviest"
             )
     return _counted(
         "odd_sizes",
-        found,
+        remarks,
         "bodies whose radius of gyration or mass is far from that of the others of a machine",
         "see that masses are in kg, lengths in m and inertias in kg m^2",
         Verdict.WARN,
     )
+
+
+def _gyration(body: Body) -> float:
+    """Return the largest radius of gyration of a body, m."""
+    moments = np.linalg.eigvalsh(body.moments.moment_at_center)
+    return float(np.sqrt(np.abs(moments).max() / body.moments.total))
 
 
 def limits(machine: Machine) -> Finding:
@@ -121,14 +116,14 @@ def limits(machine: Machine) -> Finding:
 
 def neutral(machine: Machine) -> Finding:
     """Limits that leave the neutral configuration out."""
-    found = [
+    outside = [
         f"joint `{joint.name}`"
         for joint in machine.joints
         if (joint.kind.neutral < joint.lower).any() or (joint.kind.neutral > joint.upper).any()
     ]
     return _counted(
         "neutral_outside_limits",
-        found,
+        outside,
         "joints whose zero position is outside of their limits: do not start a motion from there",
         "start from a configuration within the limits, or move the joint's zero",
         Verdict.WARN,
@@ -164,13 +159,13 @@ def _odd_limits(joint: Joint) -> Iterator[str]:
 
 def _counted(
     name: str,
-    found: Sequence[str],
+    remarks: Sequence[str],
     meaning: str,
     remedy: str,
     severity: Verdict = Verdict.FAIL,
 ) -> Finding:
-    verdict = severity if found else Verdict.PASS
-    return Finding(name, verdict, meaning, len(found), 0, listed(found), remedy)
+    verdict = severity if remarks else Verdict.PASS
+    return Finding(name, verdict, meaning, len(remarks), 0, listed(remarks), remedy)
 
 
 def listed(words: Sequence[str], limit: int = 4) -> str:

@@ -24,6 +24,7 @@ from framefree.machine.formats.options import Options
 from framefree.machine.formats.source import source_of
 from framefree.machine.layouts import Layout, layout
 from framefree.machine.problems import Problems
+from framefree.machine.units import Units, with_unit_diagonal
 from framefree.motion import Equations
 
 BAR = 1e-9
@@ -35,7 +36,7 @@ REMEDY = (
 
 
 @dataclass(frozen=True)
-class Source:
+class ModelSource:
     """The model file (its path or text) that a machine was read from, if any, and how.
 
     Attributes
@@ -85,18 +86,21 @@ class Peer:
     forward: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
-def pinocchio(subject: Subject, source: Source) -> Finding:
+def pinocchio(subject: Subject, source: ModelSource) -> Finding:
     """Compare with Pinocchio, which reads a URDF itself; other machines are handed over."""
     return _compared("Pinocchio", subject, source, _pinocchio_peer)
 
 
-def mujoco(subject: Subject, source: Source) -> Finding:
+def mujoco(subject: Subject, source: ModelSource) -> Finding:
     """Compare with MuJoCo, which gets the MJCF file, or the machine written as MJCF."""
     return _compared("MuJoCo", subject, source, _mujoco_peer)
 
 
 def _compared(
-    engine: str, subject: Subject, source: Source, make: Callable[[Any, Machine, Source], Peer]
+    engine: str,
+    subject: Subject,
+    source: ModelSource,
+    make: Callable[[Any, Machine, ModelSource], Peer],
 ) -> Finding:
     name = f"{engine.lower()}_residual"
     meaning = f"{engine} gives the same mass matrix, forces and accelerations"
@@ -111,15 +115,19 @@ def _compared(
     except FramefreeError as error:
         return Finding.skipped(name, meaning, str(error))
     eom = type(subject.tree)(machine)
-    gaps = compare(eom, peer, subject.open_states)
+    gaps = compare(eom, peer, subject.open_states, subject.units)
     worst = max(gaps, key=lambda quantity: gaps[quantity])
     return Finding.measured(
         name, gaps[worst], BAR, meaning, REMEDY, note=f"largest in {worst}; without passive forces"
     )
 
 
-def compare(eom: Equations, peer: Peer, states: States) -> dict[str, float]:
+def compare(
+    eom: Equations, peer: Peer, states: States, units: Units | None = None
+) -> dict[str, float]:
     """Return the relative differences of mass matrix, force and acceleration."""
+    units = Units.of(eom.machine) if units is None else units
+    D, of_mass = units.velocity, units.of_mass
     x, v, a, force = states.x, states.v, states.a, states.force
     to = peer.layout
     q, w = to.x_to(x), to.v_to(x, v)
@@ -131,19 +139,21 @@ def compare(eom: Equations, peer: Peer, states: States) -> dict[str, float]:
     torques = np.array([peer.inverse(*row) for row in zip(q, w, accelerations, strict=True)])
     (inverse,) = evaluate(eom.functions["inverse"], x, v, a)
     gaps = {
-        "mass matrix": relative(M, np.swapaxes(T, 1, 2) @ theirs @ T),
-        "forces": relative(inverse[..., 0], to.v_from(x, torques)),
+        "mass matrix": relative(of_mass(M), of_mass(np.swapaxes(T, 1, 2) @ theirs @ T)),
+        "forces": relative(D * inverse[..., 0], D * to.v_from(x, torques)),
     }
-    well = np.linalg.cond(M) < WELL
+    finite = np.isfinite(M).all(axis=(1, 2))
+    well = finite & (np.linalg.cond(with_unit_diagonal(np.where(np.isfinite(M), M, 0))) < WELL)
     if well.any():
         pushes = to.v_to(x, force)
-        found = np.array([peer.forward(*row) for row in zip(q, w, pushes, strict=True)])
+        answers = np.array([peer.forward(*row) for row in zip(q, w, pushes, strict=True)])
         (forward,) = evaluate(eom.functions["forward"], x, v, force)
-        gaps["accelerations"] = relative(forward[well, :, 0], to.a_from(x, v, found)[well])
+        theirs_a = to.a_from(x, v, answers)[well]
+        gaps["accelerations"] = relative(forward[well, :, 0] / D, theirs_a / D)
     return gaps
 
 
-def _pinocchio_peer(pin: Any, machine: Machine, source: Source) -> Peer:
+def _pinocchio_peer(pin: Any, machine: Machine, source: ModelSource) -> Peer:
     try:
         if source.format == "robot":
             root = [pin.JointModelFreeFlyer()] if source.reading.get("base") == "free" else []
@@ -171,7 +181,7 @@ def _pinocchio_peer(pin: Any, machine: Machine, source: Source) -> Peer:
     )
 
 
-def _mujoco_peer(mj: Any, machine: Machine, source: Source) -> Peer:
+def _mujoco_peer(mj: Any, machine: Machine, source: ModelSource) -> Peer:
     model, names = source.mujoco() if source.format == "mujoco" else _written(mj, machine)
     to = layout(machine, "mujoco", names)
     model.opt.disableflags |= int(mj.mjtDisableBit.mjDSBL_CONSTRAINT)
@@ -195,9 +205,9 @@ def _mujoco_peer(mj: Any, machine: Machine, source: Source) -> Peer:
 
     def forward(q: np.ndarray, v: np.ndarray, force: np.ndarray) -> np.ndarray:
         at(q, v)
-        found = np.zeros((1, model.nv))
-        mj.mj_solveM(model, data, found, (force - data.qfrc_bias)[None])
-        return found[0]
+        a = np.zeros((1, model.nv))
+        mj.mj_solveM(model, data, a, (force - data.qfrc_bias)[None])
+        return a[0]
 
     return Peer(to, mass, inverse, forward)
 

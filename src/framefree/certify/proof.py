@@ -5,20 +5,28 @@ of that center and its angular velocity,
 
     v^T M v = sum_b m_b |v_b|^2 + w_b^T I_b w_b + (rotors).
 
-*From above.* Joint j gives |w_b| at most a_j |v_j|, and |v_b| at most (l_j + a_j R_jb) |v_j|: l and
-a are what its velocity is worth in translation and rotation, R_jb is how far from joint j the mass
-center can be, along the links between. Hence v^T M v <= |v|^T N |v| with a constant N >= 0 entry
-by entry, and d2 is the largest eigenvalue of N.
+*Exactly.* Where the entries of M do not contain the configuration, its eigenvalues are the bounds.
 
-*From below.* Each joint velocity is a difference of two bodies' velocities,
-|v_j| <= (|w_b| + |w_p|) / a_j, and for sliding joints likewise with |v_b|. So |v| <= B y for the
-vector y of all |v_b|, |w_b|, and with E = diag(m_b, smallest eigenvalue of I_b)
+*From above.* Joint j gives |w_b| at most a_j |v_j|, and |v_b| at most (l_j + a_j R_jb) |v_j|: l and
+a are what its velocity is worth in translation and rotation, R_jb is how far from joint j, or from
+its axis, the mass center can be, along the links between. What slides along the axis does not count
+as long as nothing between turns about another. Hence v^T M v <= |v|^T N |v| with a constant N >= 0
+entry by entry, and d2 is the largest eigenvalue of N.
+
+*From below.* Each joint velocity is a difference of two bodies' velocities. A turning joint has
+|v_j| <= (|w_b| + |w_p|) / a_j. A sliding joint with direction s, d the way from the mass center of
+p to the joint and c that from the joint to the mass center of b, both at zero displacement, has
+
+    v_j = s . (v_b - v_p) - w_p . (d x s) - w_b . (c x s)
+
+whatever its displacement, because w x (q s) is across s. So |v| <= B y for the vector y of all
+|v_b|, |w_b|, and with E = diag(m_b, smallest eigenvalue of I_b)
 
     v^T v <= y^T B^T B y <= lam y^T E y <= lam v^T M v
 
-with lam the largest eigenvalue of E^-1/2 B^T B E^-1/2, so that d1 = 1 / lam. Neither is sharp; both
-are proved. Velocities (nv) may be measured in units of their own, `scale`: then M stands for
-scale M scale.
+with lam the largest eigenvalue of E^-1/2 B^T B E^-1/2, so that d1 = 1 / lam. These two are not
+sharp; all are proved. Velocities (nv) may be measured in units of their own, `scale`: then M stands
+for scale M scale.
 """
 
 from collections.abc import Sequence
@@ -40,9 +48,18 @@ from framefree.machine.joints import (
     Spherical,
     Universal,
 )
+from framefree.machine.units import SINGULAR, Units, definiteness
 from framefree.motion import forces
+from framefree.motion.tree import Tree
 from framefree.motion.tree.links import Link, links_of
 from framefree.motion.tree.slopes import moving_links
+
+ROUNDING = 1e-12
+"""Share by which the bounds are widened, for the rounding in their own computation."""
+PARALLEL = 1e-12
+"""Sine of the angle up to which two axes of a description count as parallel."""
+
+_VANISHES = "a body that moves has no mass, or an inertia that vanishes about some axis"
 
 
 @dataclass(frozen=True)
@@ -54,12 +71,15 @@ class Proved:
     low, high : float or None
     reason_low, reason_high : str
         Why there is none.
+    exact : bool
+        Whether M is constant, and these are its eigenvalues.
     """
 
     low: float | None
     high: float | None
     reason_low: str = ""
     reason_high: str = ""
+    exact: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,76 +97,132 @@ class _Group:
 
 
 @dataclass(frozen=True)
-class _Part:
-    """A link in numbers: mass center, eigenvalues of the moment about it, travel of its joint."""
+class _LinkNumbers:
+    """A link in numbers.
+
+    Attributes
+    ----------
+    joint : str
+        Its name.
+    mass, center, moments
+        Mass, mass center in link axes, eigenvalues of the moment of inertia about it.
+    vanishing : bool
+        Whether the least of these cannot be told from zero.
+    start : (4, 4)
+        Pose of the joint seen from the parent link.
+    travel : float
+        How far the joint can slide, m.
+    slide : (3,) or None
+        Direction in which it slides, in link axes; None for none or several.
+    axis : (3,) or None
+        Axis about which it turns, in link axes; None for none or several.
+    turns : bool
+        Whether the joint turns the link.
+    rotating : bool
+        Whether the link turns at all, by its own joint or one that carries it.
+    """
 
     link: Link
+    joint: str
     mass: float
     center: np.ndarray
     moments: np.ndarray
+    vanishing: bool
     start: np.ndarray
     travel: float
+    slide: np.ndarray | None
+    axis: np.ndarray | None
+    turns: bool
+    rotating: bool
     groups: tuple[_Group, ...]
 
 
-ROUNDING = 1e-12
-"""Share by which the bounds are widened, for the rounding in their own computation."""
-
-_FAR = "a sliding joint without limits can take its load as far as it likes"
+class _Unproved(Exception):
+    """There is no bound; the message says why."""
 
 
 def proved_bounds(machine: Machine, scale: np.ndarray | None = None) -> Proved:
     """Return what can be proved about the eigenvalues of M at all configurations in the limits."""
+    units = np.ones(machine.nv) if scale is None else np.asarray(scale, float)
+    M = constant_mass(machine)
+    if M is not None:
+        values = np.linalg.eigvalsh(units[:, None] * M * units)
+        low = float(values[0]) * (1 - ROUNDING)
+        if definiteness(M, Units.of(machine).inertia) <= SINGULAR:
+            low = 0.0
+        reason = "" if low > 0 else _VANISHES
+        high = float(values[-1]) * (1 + ROUNDING)
+        return Proved(low if low > 0 else None, high, reason, exact=True)
     unknown = [j.name for j in machine.joints if j.nv and _groups(j.kind) is None]
     if unknown:
         names = ", ".join(f"`{name}`" for name in unknown)
-        return Proved(None, None, *(f"the motion of {names} is known by a function only",) * 2)
-    units = np.ones(machine.nv) if scale is None else np.asarray(scale, float)
-    parts = _parts(machine)
+        reason = f"the motion of {names} is known by a function only"
+        return Proved(None, None, reason, reason)
+    parts = _numbers(machine)
     armature = np.concatenate([np.zeros(0), *(j.armature for j in machine.joints)]) * units**2
-    high, why_high = _from_above(machine, parts, units, armature)
-    low, why_low = _from_below(parts, units, armature)
-    return Proved(
-        None if low is None else low * (1 - ROUNDING),
-        None if high is None else high * (1 + ROUNDING),
-        why_low,
-        why_high,
-    )
+    low = high = None
+    why_low = why_high = ""
+    try:
+        high = _from_above(machine, parts, units, armature) * (1 + ROUNDING)
+    except _Unproved as error:
+        why_high = str(error)
+    try:
+        low = _from_below(parts, units, armature) * (1 - ROUNDING)
+    except _Unproved as error:
+        why_low = str(error)
+    return Proved(low, high, why_low, why_high)
 
 
-def linear_velocities(machine: Machine) -> np.ndarray:
-    """Return which velocities (nv,) are translations, m/s."""
-    linear = np.zeros(machine.nv, bool)
-    for joint in machine.joints:
-        for group in _groups(joint.kind) or ():
-            start = machine.v_slice[joint.name].start
-            place = slice(start + group.v.start, start + group.v.stop)
-            linear[place] = not group.angular
-    return linear
+def constant_mass(machine: Machine) -> np.ndarray | None:
+    """Return M (nv, nv) if none of its entries contains the configuration; else None."""
+    if not machine.nv:
+        return None
+    mass = Tree(machine.tree).functions["mass"]
+    if mass.jac_sparsity(0, 0).nnz():
+        return None
+    return mass(machine.neutral()).full()
 
 
-def _parts(machine: Machine) -> list[_Part]:
-    travels = {j.name: _travel(j) for j in machine.joints}
-    names = {machine.v_slice[j.name].start: j.name for j in machine.joints if j.nv}
-    found = []
+def _numbers(machine: Machine) -> list[_LinkNumbers]:
+    joints = {machine.v_slice[j.name].start: j for j in machine.joints if j.nv}
+    parts: list[_LinkNumbers] = []
     for link in moving_links(links_of(machine)):
         M = np.array(ca.DM(link.inertia.matrix).full())
         mass = M[0, 0]
         first = np.array([M[1, 5], M[2, 3], M[0, 4]])
         center = first / mass if mass > 0 else np.zeros(3)
         about = M[3:, 3:] - mass * (center @ center * np.eye(3) - np.outer(center, center))
-        found.append(
-            _Part(
+        moments = np.linalg.eigvalsh(about)
+        groups = _groups(link.kind) or ()
+        turns = any(group.angular for group in groups)
+        carried = link.parent >= 0 and parts[link.parent].rotating
+        parts.append(
+            _LinkNumbers(
                 link,
+                joints[link.v.start].name,
                 mass,
                 center,
-                np.linalg.eigvalsh(about),
-                np.array(ca.DM(se3.position(link.start)).full()).ravel(),
-                travels[names[link.v.start]],
-                _groups(link.kind) or (),
+                moments,
+                bool(moments[0] <= 1e-13 * np.abs(M[3:, 3:]).max()),
+                np.array(ca.DM(link.start).full()),
+                _travel(joints[link.v.start]),
+                _axis(link, Prismatic | Cylindrical | Helical),
+                _axis(link, Revolute | Continuous | Cylindrical | Helical | Planar),
+                turns,
+                turns or carried,
+                groups,
             )
         )
-    return found
+    return parts
+
+
+def _axis(link: Link, kinds: object) -> np.ndarray | None:
+    """Return the axis of a joint in link axes, if it is one of these kinds."""
+    if not isinstance(link.kind, kinds):  # type: ignore[arg-type]
+        return None
+    if link.turned_to_z:
+        return np.array([0.0, 0.0, 1.0])
+    return np.asarray(link.kind.normal if isinstance(link.kind, Planar) else link.kind.axis)  # type: ignore[attr-defined]
 
 
 def _groups(kind: object) -> tuple[_Group, ...] | None:
@@ -185,7 +261,7 @@ def _travel(joint: Joint) -> float:
     return 0.0
 
 
-def _path(parts: Sequence[_Part], i: int) -> list[int]:
+def _path(parts: Sequence[_LinkNumbers], i: int) -> list[int]:
     """Return link i and all that carry it, from i inwards."""
     path = [i]
     while parts[path[-1]].link.parent >= 0:
@@ -193,16 +269,38 @@ def _path(parts: Sequence[_Part], i: int) -> list[int]:
     return path
 
 
-def _across(part: _Part, point: np.ndarray) -> float:
-    """Distance of a point of a link from its joint's axis, or from its origin."""
-    if isinstance(part.link.kind, Revolute | Continuous):
-        return float(np.hypot(point[0], point[1]))
-    return float(np.linalg.norm(point))
+def _across(point: np.ndarray, axis: np.ndarray | None) -> float:
+    """Return the distance of a point from an axis through the origin; from the origin for None."""
+    return float(np.linalg.norm(point if axis is None else np.cross(axis, point)))
+
+
+def _reach(parts: Sequence[_LinkNumbers], chain: list[int]) -> tuple[float, float]:
+    """Return how far the origin and the mass center of the last link of a chain can be.
+
+    The distance is taken from the axis about which the first link's joint turns, or from its
+    origin if it can turn about several.
+    """
+    axis, far = parts[chain[0]].axis, 0.0
+    for k in chain[1:]:
+        part = parts[k]
+        R, r = part.start[:3, :3], part.start[:3, 3]
+        far += _across(r, axis)
+        axis = None if axis is None else R.T @ axis
+        aside = 1.0
+        if axis is not None and part.slide is not None:
+            aside = _across(part.slide, axis)
+        if part.travel and aside > PARALLEL:
+            far += aside * part.travel
+        if part.turns and (
+            axis is None or part.axis is None or _across(part.axis, axis) > PARALLEL
+        ):
+            axis = None
+    return far, far + _across(parts[chain[-1]].center, axis)
 
 
 def _from_above(
-    machine: Machine, parts: list[_Part], units: np.ndarray, armature: np.ndarray
-) -> tuple[float | None, str]:
+    machine: Machine, parts: list[_LinkNumbers], units: np.ndarray, armature: np.ndarray
+) -> float:
     index, count = _numbered(parts)
     N = np.zeros((count, count))
     added = _added(machine, parts)
@@ -210,61 +308,82 @@ def _from_above(
         speed, turning, origin = np.zeros(count), np.zeros(count), np.zeros(count)
         path = _path(parts, b)
         for place, j in enumerate(path):
-            beyond = [parts[k] for k in path[: max(place - 1, 0)]]
-            reach = sum(np.linalg.norm(p.start) + p.travel for p in beyond)
-            if place:
-                inner = parts[path[place - 1]]
-                reach += _across(parts[j], inner.start) + inner.travel
-            arm = reach + np.linalg.norm(part.center) if place else _across(part, part.center)
+            chain = path[place::-1]
+            reach, arm = _reach(parts, chain)
             for k, group in zip(index[j], parts[j].groups, strict=True):
                 unit = units[parts[j].link.v][group.v].max()
+                if group.angular and not np.isfinite(arm):
+                    far = [parts[i].joint for i in chain[1:] if not np.isfinite(parts[i].travel)]
+                    raise _Unproved(_too_far(far, parts[j].joint))
                 speed[k] = unit * (group.linear + (group.angular * arm if group.angular else 0))
                 origin[k] = unit * (group.linear + (group.angular * reach if group.angular else 0))
                 turning[k] = unit * group.angular
-        if not np.isfinite(speed).all():
-            return None, _FAR
         N += part.mass * np.outer(speed, speed) + part.moments[-1] * np.outer(turning, turning)
         A, B, C = added[b]
         mixed = np.outer(origin, turning)
         N += A * np.outer(origin, origin) + B * (mixed + mixed.T) + C * np.outer(turning, turning)
-    return float(np.linalg.norm(N, 2) + armature.max(initial=0)) if count else 0.0, ""
+    return float(np.linalg.norm(N, 2) + armature.max(initial=0)) if count else 0.0
 
 
-def _from_below(
-    parts: list[_Part], units: np.ndarray, armature: np.ndarray
-) -> tuple[float | None, str]:
+def _too_far(sliding: Sequence[str], turning: str) -> str:
+    names = ", ".join(f"`{name}`" for name in sliding)
+    return (
+        f"{names} slides without limits and can take its load as far as it likes from `{turning}`"
+    )
+
+
+def _from_below(parts: list[_LinkNumbers], units: np.ndarray, armature: np.ndarray) -> float:
     index, count = _numbered(parts)
+    if not count:
+        raise _Unproved("nothing moves")
     n = len(parts)
     energy = np.concatenate([[p.mass for p in parts], [p.moments[0] for p in parts]])
+    energy[[i for i, p in enumerate(parts) if p.mass <= 0]] = 0.0
+    energy[[n + i for i, p in enumerate(parts) if p.vanishing]] = 0.0
     B = np.zeros((count, 2 * n))
     for b, part in enumerate(parts):
-        p = part.link.parent
         for k, group in zip(index[b], part.groups, strict=True):
-            row = np.zeros(2 * n)
-            if group.angular:
-                row[n + b] = 1
-                if p >= 0:
-                    row[n + p] = 1
-            else:
-                row[b], row[n + b] = 1, np.linalg.norm(part.center)
-                if p >= 0:
-                    gap = np.linalg.norm(part.start - parts[p].center) + part.travel
-                    row[p], row[n + p] = 1, gap
+            row = _speeds(parts, b, group)
             B[k] = row / (group.measured * units[part.link.v][group.v].min())
-    if not count:
-        return None, "nothing moves"
     used = B.any(axis=0)
-    least = armature.min(initial=np.inf) if len(armature) else 0.0
-    if not np.isfinite(B).all() or (energy[used] <= 1e-14 * energy.max(initial=0)).any():
-        reason = "a body that moves has no mass, or an inertia that vanishes about some axis"
-        if not np.isfinite(B).all():
-            reason = _FAR
-        return (float(least), "") if least > 0 else (None, reason)
+    least = float(armature.min(initial=np.inf)) if len(armature) else 0.0
+    infinite = np.isinf(B).max(axis=1)
+    if infinite.any() or (energy[used] <= 0).any():
+        if least > 0:
+            return least
+        if infinite.any():
+            loose = next(b for b, own in enumerate(index) if infinite[own].any())
+            raise _Unproved(_too_far([parts[loose].joint], parts[parts[loose].link.parent].joint))
+        raise _Unproved(_VANISHES)
     scaled = B[:, used] / np.sqrt(energy[used])
-    return float(1 / np.linalg.norm(scaled, 2) ** 2 + least), ""
+    return float(1 / np.linalg.norm(scaled, 2) ** 2 + least)
 
 
-def _numbered(parts: list[_Part]) -> tuple[list[list[int]], int]:
+def _speeds(parts: list[_LinkNumbers], b: int, group: _Group) -> np.ndarray:
+    """Return the row of B: a joint's speed is at most this many |v| and |w| of the bodies."""
+    part, n = parts[b], len(parts)
+    p = part.link.parent
+    row = np.zeros(2 * n)
+    if group.angular:
+        row[n + b] = 1
+        if p >= 0 and parts[p].rotating:
+            row[n + p] = 1
+        return row
+    row[b] = 1
+    if part.rotating:
+        row[n + b] = _across(part.center, part.slide)
+    if p >= 0:
+        row[p] = 1
+        if parts[p].rotating:
+            R, r = part.start[:3, :3], part.start[:3, 3]
+            way = R.T @ (r - parts[p].center)
+            row[n + p] = _across(way, part.slide)
+            if part.slide is None:
+                row[n + p] += part.travel
+    return row
+
+
+def _numbered(parts: list[_LinkNumbers]) -> tuple[list[list[int]], int]:
     """Return the numbers of every link's groups, and how many there are."""
     index, count = [], 0
     for part in parts:
@@ -273,7 +392,7 @@ def _numbered(parts: list[_Part]) -> tuple[list[list[int]], int]:
     return index, count
 
 
-def _added(machine: Machine, parts: list[_Part]) -> list[tuple[float, float, float]]:
+def _added(machine: Machine, parts: list[_LinkNumbers]) -> list[tuple[float, float, float]]:
     """Return the norms of the blocks of added mass on every moving link, seen from its origin."""
     total = [np.zeros((6, 6)) for _ in parts]
     place: list[int] = []
@@ -285,7 +404,8 @@ def _added(machine: Machine, parts: list[_Part]) -> list[tuple[float, float, flo
             place.append(moving[link.v.start])
             onto.append(np.eye(4))
         else:
-            step = np.array(ca.DM(link.start).full())
+            still = link.step(ca.SX(link.x.stop, 1))
+            step = np.array(ca.DM(se3.pose(still.rotation, still.r)).full())
             held, pose = (
                 (-1, np.eye(4)) if link.parent < 0 else (place[link.parent], onto[link.parent])
             )

@@ -1,4 +1,4 @@
-"""What a check found: one `Finding` a check, and the report that holds them all."""
+"""The results of checks: one `Finding` a check, and the report that holds them all."""
 
 import math
 from collections.abc import Iterator

@@ -8,15 +8,13 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from framefree.certify.closure import Closure
-from framefree.certify.proof import linear_velocities
 from framefree.errors import FramefreeError
 from framefree.machine import Machine
+from framefree.machine.closure import LoopClosure
+from framefree.machine.units import SINGULAR, Units, definiteness, linear_velocities
 from framefree.motion import Equations
 from framefree.motion.tree import Tree
 
-SINGULAR = 1e-13
-"""Share of the largest eigenvalue of M below which the smallest cannot be told from zero."""
 UNDEFINED = "accelerations are undefined: the mass matrix is singular"
 
 
@@ -60,12 +58,15 @@ class Subject:
     length: float | None = None
 
     @cached_property
+    def units(self) -> Units:
+        """Natural units of the machine, in which residuals are judged."""
+        return Units.of(self.open)
+
+    @cached_property
     def scale(self) -> np.ndarray:
-        """Units (nv,) in which velocities are measured: `length` for linear ones, where given."""
-        scale = np.ones(self.open.nv)
-        if self.length is not None:
-            scale[linear_velocities(self.open)] = self.length
-        return scale
+        """Units (nv,) in which eigenvalues of M are given: `length` for linear velocities."""
+        linear = linear_velocities(self.open)
+        return np.where(linear, 1.0 if self.length is None else self.length, 1.0)
 
     def rng(self, salt: int) -> np.random.Generator:
         """Return random numbers for one check: with a salt of its own, none shifts another."""
@@ -74,12 +75,12 @@ class Subject:
     @property
     def closed(self) -> bool:
         """Whether loops or couplings constrain the tree of joints."""
-        return bool(self.machine.loops or self.machine.couplings)
+        return self.machine.closed
 
-    @cached_property
+    @property
     def open(self) -> Machine:
         """The machine with its loops opened and its couplings released."""
-        return replace(self.machine, loops=(), couplings=()) if self.closed else self.machine
+        return self.machine.tree
 
     @cached_property
     def tree(self) -> Equations:
@@ -93,24 +94,24 @@ class Subject:
 
     def applicable(self, machine: Machine) -> tuple[dict[str, Equations], dict[str, str]]:
         """Return the formulations that apply to a machine, and why the others do not."""
-        found, refused = {}, {}
+        applying, refused = {}, {}
         for name, formulation in self.formulations.items():
             try:
-                found[name] = formulation(machine)
+                applying[name] = formulation(machine)
             except FramefreeError as error:
                 refused[name] = str(error)
-        return found, refused
+        return applying, refused
 
-    def reference(self, found: Mapping[str, Equations]) -> str:
+    def reference(self, applying: Mapping[str, Equations]) -> str:
         """Return the name of the formulation to trust: the first with the joints' coordinates."""
         own = self.machine.nx, self.machine.nv
-        fitting = [name for name, e in found.items() if (e.sizes["x"], e.sizes["v"]) == own]
+        fitting = [name for name, e in applying.items() if (e.sizes["x"], e.sizes["v"]) == own]
         return fitting[0] if fitting else ""
 
     @cached_property
-    def closure(self) -> Closure:
+    def closure(self) -> LoopClosure:
         """Where loops and couplings hold, and what they allow."""
-        return Closure(self.machine)
+        return LoopClosure(self.machine, self.units)
 
     @cached_property
     def singular(self) -> bool:
@@ -119,50 +120,55 @@ class Subject:
             return self.singular_open
         x = self.closed_states.x
         (masses,) = evaluate(self.bare.functions["mass"], x)
-        bases = self.closure.allowed_directions(x)
-        return any(is_singular(Z.T @ M @ Z) for M, Z in zip(masses, bases, strict=True))
+        return any(
+            self.definiteness_closed(M, Z) <= SINGULAR
+            for M, Z in zip(masses, self.closure.allowed_directions(x), strict=True)
+        )
+
+    def definiteness_closed(self, M: np.ndarray, Z: np.ndarray) -> float:
+        """Return how far M is from singular along the velocities D Z that loops allow."""
+        weight = np.sqrt(self.units.inertia) * self.units.velocity
+        # An orthonormal basis in which every velocity counts by what it could feel.
+        Q, _ = np.linalg.qr(weight[:, None] * Z)
+        root = np.sqrt(self.units.inertia)
+        return definiteness(Q.T @ (M / np.outer(root, root)) @ Q, np.ones(Q.shape[1]))
 
     @cached_property
     def singular_open(self) -> bool:
         """Whether M of the open machine cannot be told from singular at some state."""
         (masses,) = evaluate(self.bare.functions["mass"], self.open_states.x)
-        return any(is_singular(M) for M in masses)
+        return any(definiteness(M, self.units.inertia) <= SINGULAR for M in masses)
 
     @cached_property
     def open_states(self) -> States:
         """Random states of the open machine."""
         rng = self.rng(1)
-        return _states(rng, self.open.random(rng, self.states), self.open.nv)
+        return self._states(rng, self.units.random(self.open, rng, self.states))
 
     @cached_property
     def closed_states(self) -> States:
-        """Random states on which all loops and couplings hold; as many as were found."""
+        """Random states on which all loops and couplings hold; as many as were reached."""
         if not self.closed:
             return self.open_states
         rng = self.rng(2)
         x = self.closed_configurations(rng, self.states)
-        states = _states(rng, x, self.open.nv)
+        states = self._states(rng, x)
         return replace(states, v=self.closure.allowed(x, states.v))
 
     def closed_configurations(self, rng: np.random.Generator, count: int) -> np.ndarray:
         """Return up to `count` configurations on which all loops and couplings hold."""
-        starts = np.vstack([self.open.neutral(), self.open.random(rng, 4 * count)])
-        return self.closure.closed(starts, count)
+        starts = self.units.random(self.open, rng, 4 * count)
+        return self.closure.closed(np.vstack([self.open.neutral(), starts]), count)
 
-
-def is_singular(M: np.ndarray) -> bool:
-    """Whether the smallest eigenvalue of M cannot be told from zero, or is negative."""
-    if not M.size:
-        return False
-    if not np.isfinite(M).all():
-        return True
-    values = np.linalg.eigvalsh(M)
-    return bool(values[0] <= SINGULAR * values[-1])
-
-
-def _states(rng: np.random.Generator, x: np.ndarray, nv: int) -> States:
-    v, a, force = rng.normal(size=(3, len(x), nv))
-    return States(x, v, 3 * a, 3 * force)
+    def _states(self, rng: np.random.Generator, x: np.ndarray) -> States:
+        """Return random velocities, accelerations and forces, M times others, of natural size."""
+        D, T = self.units.velocity, self.units.time
+        v, a, pushed = rng.normal(size=(3, len(x), self.open.nv))
+        (M,) = evaluate(self.bare.functions["mass"], x)
+        if not np.isfinite(M).all():
+            M = np.tile(np.diag(self.units.inertia), (len(x), 1, 1))
+        force = np.einsum("nij,nj->ni", M, 3 * pushed * D / T**2)
+        return States(x, v * D / T, 3 * a * D / T**2, force)
 
 
 def evaluate(function: ca.Function, *arguments: np.ndarray) -> list[np.ndarray]:
@@ -184,10 +190,11 @@ def evaluate(function: ca.Function, *arguments: np.ndarray) -> list[np.ndarray]:
     return arrays
 
 
-def relative(value: np.ndarray, expected: np.ndarray, scale: Any = None) -> float:
+def relative(value: np.ndarray, expected: np.ndarray, scale: Any = 0.0) -> float:
     """Return the largest gap over all states, each relative to its state's largest expected entry.
 
-    Infinite where something is not finite. `scale` (n,) replaces the largest expected entries.
+    Infinite where something is not finite. Entries must be of one unit; `scale`, of that unit, is
+    the least size (n,) that counts as one, for what is expected to vanish.
     """
     count = len(value)
     gap, size = (np.reshape(array, (count, -1)) for array in (value - expected, expected))
@@ -195,9 +202,10 @@ def relative(value: np.ndarray, expected: np.ndarray, scale: Any = None) -> floa
         return 0.0
     if not np.isfinite(gap).all():
         return np.inf
-    sizes = np.abs(size).max(axis=1) if scale is None else np.asarray(scale)
-    floor = max(1e-9 * float(sizes.max()), 1e-12)
-    return float((np.abs(gap).max(axis=1) / np.maximum(sizes, floor)).max())
+    sizes = np.maximum(np.abs(size).max(axis=1), scale)
+    sizes = np.maximum(sizes, 1e-9 * sizes.max())
+    gaps = np.abs(gap).max(axis=1)
+    return float(np.divide(gaps, sizes, out=np.where(gaps > 0, np.inf, 0.0), where=sizes > 0).max())
 
 
 def without_losses(machine: Machine) -> Machine:

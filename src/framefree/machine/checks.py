@@ -6,6 +6,7 @@ import numpy as np
 
 from framefree.machine.actuators import Actuator, JointActuator, JointForce, SpinningPropeller
 from framefree.machine.body import WORLD, Body
+from framefree.machine.closure import loose_joints
 from framefree.machine.coupling import Coupling
 from framefree.machine.damper import Damper
 from framefree.machine.fluid import Fluid
@@ -75,17 +76,20 @@ def check_parts(machine: Any, problems: Problems) -> None:
 
 def doubts(machine: Any) -> list[str]:
     """Return what is doubtful: odd inertias, springs and dampers that push, motion without mass."""
-    found = [message for body in machine.bodies for message in body.problems]
+    remarks = [message for body in machine.bodies for message in body.problems]
     for spring in machine.springs:
         if isinstance(spring, Spring) and _pushes(spring.moments.matrix6):
-            found.append(f"spring `{spring.name}` is not stable at its rest pose")
+            remarks.append(f"spring `{spring.name}` is not stable at its rest pose")
     for damper in machine.dampers:
         if _pushes(damper.matrix):
-            found.append(f"damper `{damper.name}` feeds power into some motions")
-    return found + [
-        f"joint `{joint.name}` moves no mass, and has no armature: its acceleration is undefined"
-        for i, joint in enumerate(machine.joints)
-        if joint.nv and _weightless(machine, i)
+            remarks.append(f"damper `{damper.name}` feeds power into some motions")
+    weightless = [
+        joint.name for i, joint in enumerate(machine.joints) if joint.nv and _weightless(machine, i)
+    ]
+    unled = ", and loops and couplings do not lead it" if machine.loops or machine.couplings else ""
+    return remarks + [
+        f"joint `{name}` moves no mass, and has no armature{unled}: its acceleration is undefined"
+        for name in loose_joints(machine, weightless)
     ]
 
 
@@ -101,12 +105,15 @@ def _pushes(matrix: Any) -> bool:
 
 
 def _weightless(machine: Any, index: int) -> bool:
+    """Whether a joint has a velocity that neither a mass, a rotor nor the fluid resists."""
     joint = machine.joints[index]
     if is_symbolic(joint.armature) or (joint.armature > 0).all():
         return False
-    if machine.fluid is not None and machine.fluid.immersed:
-        return False
-    return all(machine.bodies[i].massless for i in machine.subtree(joint.child))
+    carried = machine.subtree(joint.child)
+    immersed = machine.fluid.immersed if machine.fluid is not None else ()
+    wet = {machine.frame(part.frame).body for part in immersed}
+    bodies = [machine.bodies[i] for i in carried]
+    return all(body.massless and body.name not in wet for body in bodies)
 
 
 def _check_references(part: Any, places: set[str], joints: Any, problems: Problems) -> None:

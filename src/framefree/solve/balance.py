@@ -1,12 +1,17 @@
 """The balance of forces at zero acceleration, its slopes, and what it says of small motions.
 
-With multipliers lam of loops and couplings, a state (x, v) under inputs u has no acceleration where
+With multipliers lam of all constraints (loops, couplings and the user's rows) a state (x, v) under
+inputs u has no acceleration where
 
-    f = bias(x, v) - B(x) u - input_bias(x, v) - A(x)^T lam = 0,      phi(x) = 0,
-    A v = 0,      b(x, v) = 0            (from A a = b at a = 0)
+    f = bias(x, v) - B(x) u - input_bias(x, v) - A(x, v)^T lam = 0,      phi(x) = 0,
+    eta(x, v) = 0,      b(x, v) = 0            (from A a = b at a = 0)
 
 and keeps having none if f does not change along the motion: (df/dx) v = A^T d(lam)/dt. Slopes by x
 are taken on the tangent space, x (+) eps.
+
+Small motions (eps, dv) obey the constraints to first order: d(phi) = 0 and d(eta) = 0. Rows without
+a position error, such as those of rolling, leave eps free; rows given for accelerations only leave
+dv free, too.
 """
 
 from dataclasses import dataclass
@@ -17,11 +22,13 @@ import casadi as ca
 import numpy as np
 
 from framefree.machine import Machine
+from framefree.machine.units import Units
 from framefree.motion.constrained import Constrained
 from framefree.motion.constrained.report import without_noise
 from framefree.motion.constrained.solve import Solution, gauss, null_space
 from framefree.motion.equations import Equations
 from framefree.motion.tree.derivatives import deviation
+from framefree.solve.errors import SolveError
 from framefree.solve.kinematics import constrained
 
 Matrix = Any
@@ -30,15 +37,16 @@ Point = tuple[np.ndarray, ...]
 
 
 @dataclass(frozen=True)
-class Linear:
+class SmallMotions:
     """Small motions about a state without acceleration.
 
     Attributes
     ----------
-    A : (2 r, 2 r)
+    A : (n, n)
         d/dt y = A y with (eps, dv) = basis y: deviations of x and v that the constraints allow.
-    basis : (2 nv, 2 r)
-    rates : (2 nv, 2 r)
+        With r free velocities and no nonholonomic constraint n = 2 r.
+    basis : (2 nv, n)
+    rates : (2 nv, n)
         d/dt (eps, dv) = rates y. This is basis A y unless the basis itself changes in time, which
         it does not where the motion looks the same at all times.
     """
@@ -49,11 +57,18 @@ class Linear:
 
 
 class Balance:
-    """Forces, constraints and their slopes at states of a machine without tunable numbers."""
+    """Forces, constraints and their slopes at states of a machine without tunable numbers.
 
-    def __init__(self, machine: Machine) -> None:
-        self.machine = machine
-        self.equations: Constrained = constrained(machine)
+    Parameters
+    ----------
+    system : Machine or Constrained
+        A machine with its loops and couplings, or equations with further constraints.
+    """
+
+    def __init__(self, system: Machine | Constrained) -> None:
+        self.equations = constrained(system) if isinstance(system, Machine) else system
+        self.machine = machine = self.equations.machine
+        self.units = Units.of(machine.tree)
         self.tree: Equations = self.equations.base
         self.rows = len(self.equations.labels)
         nv, nu = machine.nv, machine.nu
@@ -72,8 +87,8 @@ class Balance:
     @cached_property
     def _constraint(self) -> dict[str, Matrix]:
         s = self._symbols
-        found = self.equations.quantity("constraint").trace(x=s["x"], v=s["v"])
-        return {name: ca.SX(output.value) for name, output in found.items()}
+        outputs = self.equations.quantity("constraint").trace(x=s["x"], v=s["v"])
+        return {name: ca.SX(output.value) for name, output in outputs.items()}
 
     @cached_property
     def _load(self) -> Matrix:
@@ -85,10 +100,9 @@ class Balance:
         )
 
     def _of_tree(self, name: str, *inputs: str) -> Matrix:
-        (found,) = (
-            self.tree.quantity(name).trace(**{key: self._symbols[key] for key in inputs}).values()
-        )
-        return ca.SX(found.value)
+        symbols = {key: self._symbols[key] for key in inputs}
+        (output,) = self.tree.quantity(name).trace(**symbols).values()
+        return ca.SX(output.value)
 
     @cached_property
     def _f(self) -> Matrix:
@@ -152,34 +166,81 @@ class Balance:
         """Return M (nv, nv)."""
         return self.tree.functions["mass"](x).full()
 
+    def errors(self, x: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the errors phi and eta (rows,) of the constraints."""
+        _, _, phi, eta, _, _ = self.equations.numbers("constraint", x=x, v=v)
+        return phi, eta
+
+    def gravity(self, x: np.ndarray) -> np.ndarray:
+        """Return the force (nv,) that holds the machine against gravity."""
+        return self.tree.functions["gravity"](x).full().ravel()
+
     @cached_property
     def _slopes(self) -> ca.Function:
         s, rows = self._symbols, self._constraint
         W, _ = deviation(self.machine, s["x"], s["v"], ca.SX(self.machine.nv, 1))
-        outputs = [self._f, *self._f_slopes, self._of_tree("mass", "x"), W]
-        outputs += [rows["A"], rows["size"], self._by_x(rows["velocity"])]
-        return self._function(*outputs, self._by_x(rows["b"]), ca.jacobian(rows["b"], s["v"]))
+        outputs = [self._f, *self._f_slopes, self._of_tree("mass", "x"), W, rows["A"], rows["size"]]
+        eta, b = rows["velocity"], rows["b"]
+        outputs += [rows["gradient"], self._by_x(eta), ca.jacobian(eta, s["v"])]
+        return self._function(*outputs, self._by_x(b), ca.jacobian(b, s["v"]))
 
     def slopes(
         self, x: np.ndarray, v: np.ndarray, u: np.ndarray, lam: np.ndarray
-    ) -> list[np.ndarray]:
-        """Return f, its slopes by x and v, M, W, A, d(A v)/dx, db/dx and db/dv."""
-        found = [value.full() for value in self._slopes(x, v, u, lam, np.zeros(self.rows))]
-        f, by_x, by_v, M, W, A, size, *rest = found
-        return [f.ravel(), by_x, by_v, M, W, without_noise(A, size.ravel()), *rest]
+    ) -> tuple[np.ndarray, ...]:
+        """Return f, its slopes by x and v, M, W, A; slopes of phi by x, of eta and b by x and v."""
+        outputs = [value.full() for value in self._slopes(x, v, u, lam, np.zeros(self.rows))]
+        f, by_x, by_v, M, W, A, size, phi_x, eta_x, eta_v, *b_slopes = outputs
+        size = size.ravel()
+        kept = (
+            without_noise(A, size),
+            without_noise(phi_x, size),
+            eta_x,
+            without_noise(eta_v, size),
+        )
+        return (f.ravel(), by_x, by_v, M, W, *kept, *b_slopes)
 
-    def linear(self, x: np.ndarray, v: np.ndarray, u: np.ndarray) -> Linear:
-        """Return the small motions about a state without acceleration, inputs held."""
-        lam = self.acceleration(x, v, u).multipliers
-        _, f_x, f_v, M, W, A, eta_x, b_x, b_v = self.slopes(x, v, u, lam)
-        basis = null_space(np.block([[A, np.zeros_like(A)], [eta_x, A]]))
-        eps, dv = np.split(basis, 2)
-        a = gauss(M, -(f_x @ eps + f_v @ dv), A, b_x @ eps + b_v @ dv)
-        rates = np.vstack([dv - W @ eps, a])
-        return Linear(basis.T @ rates, basis, rates)
+
+def small_motions(balance: Balance, x: np.ndarray, v: np.ndarray, u: np.ndarray) -> SmallMotions:
+    """Return the small motions about a state without acceleration, inputs held."""
+    lam = balance.acceleration(x, v, u).multipliers
+    _, f_x, f_v, M, W, A, phi_x, eta_x, eta_v, b_x, b_v = balance.slopes(x, v, u, lam)
+    basis = null_space(np.block([[phi_x, np.zeros_like(phi_x)], [eta_x, eta_v]]))
+    eps, dv = np.split(basis, 2)
+    a = gauss(M, -(f_x @ eps + f_v @ dv), A, b_x @ eps + b_v @ dv)
+    rates = np.vstack([dv - W @ eps, a])
+    return SmallMotions(basis.T @ rates, basis, rates)
+
+
+def balance_of(system: Machine | Equations, parameters: Any = None) -> Balance:
+    """Return the balance of a machine or of equations, the same one when asked again.
+
+    Raises
+    ------
+    SolveError
+        For equations in other coordinates than the joints', with tunable numbers, or with
+        constraints that depend on time: nothing is steady under these.
+    """
+    if isinstance(system, Machine):
+        return _balance(system.with_parameters(parameters))
+    if not isinstance(system, Equations):
+        raise SolveError(f"a Machine or Equations are needed, got {type(system).__name__}")
+    if len(system.machine.parameters):
+        raise SolveError(
+            "equations with tunable numbers cannot be balanced: derive them from "
+            "`machine.with_parameters(...)`"
+        )
+    if system.name == "tree":
+        return _balance(system.machine)
+    if not isinstance(system, Constrained) or system.base.name != "tree":
+        raise SolveError(
+            f"the {system.name} formulation has coordinates of its own; give the machine, or its "
+            "equations in the formulation `tree` or `constrained`"
+        )
+    if system.rheonomic:
+        raise SolveError("a constraint depends on time, so that no state can be steady")
+    return _balance(system)
 
 
 @lru_cache(maxsize=8)
-def balance(machine: Machine) -> Balance:
-    """Return the balance of a machine, the same one when asked again."""
-    return Balance(machine)
+def _balance(system: Machine | Constrained) -> Balance:
+    return Balance(system)

@@ -12,7 +12,7 @@ from framefree.machine.tree import unknown
 from framefree.motion.constrained.project import ClosureError
 from framefree.solve.errors import SolveError
 from framefree.solve.kinematics import FrameErrors, Targets, constrained, frame_errors
-from framefree.solve.least_squares import Problem, minimise
+from framefree.solve.least_squares import LeastSquares, minimise
 from framefree.solve.reach import Reach, reach
 
 STARTS = 8
@@ -24,7 +24,7 @@ BARELY = 1 + 1e-12
 
 @dataclass(frozen=True)
 class Posture:
-    """What inverse kinematics found; for a batch of targets, arrays with a first axis more.
+    """The answer of inverse kinematics; for a batch of targets, arrays with a first axis more.
 
     Attributes
     ----------
@@ -101,7 +101,9 @@ def inverse_kinematics(
     machine = machine.with_parameters(parameters)
     goal = Targets.of(machine, targets)
     first = _first(machine, x0, goal.count, limits=limits)
-    search = _Search(machine, goal, first, hold, limits, _checked_weights(goal, weights), tolerance)
+    search = _PostureSearch(
+        machine, goal, first, hold, limits, _checked_weights(goal, weights), tolerance
+    )
     search.run(attempts, np.random.default_rng(seed))
     return search.posture(goal.batch is None and np.ndim(x0) != 2)
 
@@ -131,8 +133,8 @@ def _limits(machine: Machine) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _checked_weights(goal: Targets, weights: Mapping[str, Any] | None) -> dict[str, np.ndarray]:
-    given, known = dict(weights or {}), [frame for frame, _ in goal.kinds]
-    for frame, value in given.items():
+    chosen, known = dict(weights or {}), [frame for frame, _ in goal.kinds]
+    for frame, value in chosen.items():
         if frame not in known:
             raise SolveError(unknown("`weights` of a target:", frame, known))
         pair = np.asarray(value, dtype=float)
@@ -140,7 +142,7 @@ def _checked_weights(goal: Targets, weights: Mapping[str, Any] | None) -> dict[s
             raise SolveError(
                 f"the weight of `{frame}` must be one or two positive numbers, got {value!r}"
             )
-    return {frame: np.broadcast_to(np.asarray(given.get(frame, 1.0), float), 2) for frame in known}
+    return {frame: np.broadcast_to(np.asarray(chosen.get(frame, 1.0), float), 2) for frame in known}
 
 
 def held_velocities(machine: Machine, hold: Sequence[str]) -> np.ndarray:
@@ -156,7 +158,7 @@ def held_velocities(machine: Machine, hold: Sequence[str]) -> np.ndarray:
     return held
 
 
-class _Search:
+class _PostureSearch:
     """The best configuration of every problem so far, and ways to better it."""
 
     def __init__(
@@ -199,7 +201,7 @@ class _Search:
 
     # ------------------------------------------------------------------ one round of starts
 
-    def problem(self, owner: np.ndarray, penalty: float = 1.0) -> Problem:
+    def problem(self, owner: np.ndarray, penalty: float = 1.0) -> LeastSquares:
         """Return the least-squares problem; `owner` tells which target belongs to each row."""
         weights = self.weights.copy()
         weights[self.errors.others] *= penalty
@@ -209,7 +211,7 @@ class _Search:
             return e * weights, J * weights[:, None]
 
         tolerance = self.tolerance * float(weights.min())
-        return Problem(evaluate, self._move, self._room, tolerance)
+        return LeastSquares(evaluate, self._move, self._room, tolerance)
 
     def _move(self, x: np.ndarray, step: np.ndarray) -> np.ndarray:
         moved = self.errors.moved(x, step)
@@ -309,7 +311,7 @@ class _Search:
     # ------------------------------------------------------------------ the answer
 
     def posture(self, single: bool) -> Posture:
-        """Return what was found."""
+        """Return the best configurations, with what they miss."""
         every = np.arange(len(self.best))
         e, _ = self.errors.kernel(self.best, *self.goal.at(every))
         residuals = {}
@@ -320,8 +322,8 @@ class _Search:
             residuals[frame] = np.stack(parts, axis=1)
         message = self._message(residuals)
         if single:
-            found = {frame: value[0] for frame, value in residuals.items()}
-            return Posture(self.best[0], bool(self.solved[0]), found, message, self.attempts)
+            first = {frame: value[0] for frame, value in residuals.items()}
+            return Posture(self.best[0], bool(self.solved[0]), first, message, self.attempts)
         return Posture(self.best, self.solved, residuals, message, self.attempts)
 
     def _message(self, residuals: dict[str, np.ndarray]) -> str:

@@ -47,12 +47,12 @@ class Targets:
     batch: int | None
 
     @classmethod
-    def of(cls, machine: Machine, given: Mapping[str, Any]) -> "Targets":
+    def of(cls, machine: Machine, targets: Mapping[str, Any]) -> "Targets":
         """Return the targets of a mapping from frame to pose, attitude or position."""
-        if not isinstance(given, Mapping) or not given:
-            raise SolveError(f"`targets` must map frames to poses or positions, got {given!r}")
+        if not isinstance(targets, Mapping) or not targets:
+            raise SolveError(f"`targets` must map frames to poses or positions, got {targets!r}")
         kinds, values, batch = [], [], None
-        for frame, target in given.items():
+        for frame, target in targets.items():
             machine.frame(frame)
             kind, value = _kind(frame, target)
             if value.ndim > len(_SHAPES[kind]):
@@ -146,23 +146,27 @@ class FrameErrors:
         ]
         parts += [self._closure(x), self._limits(x)]
         e, J = (ca.densify(ca.vertcat(*part)) for part in zip(*parts, strict=True))
-        function = ca.Function("frame_errors", [x, *symbols], [e, J])
-        return compile(function)
+        names = [f"target{k}" for k in range(len(symbols))]
+        function = ca.Function("frame_errors", [x, *symbols], [e, J], ["x", *names], ["e", "J"])
+        return compile(function, shapes={"e": (e.shape[0],), "J": J.shape})
 
     @cached_property
     def moved(self) -> Kernel:
         """From x (nx,) and a step (nv,) to x moved by it."""
         x, step = ca.SX.sym("x", self.machine.nx), ca.SX.sym("step", self.machine.nv)
         moved = self.machine.normalise(self.machine.integrate(x, step))
-        return compile(ca.Function("moved", [x, step], [ca.densify(ca.SX(moved))]))
+        function = ca.Function(
+            "moved", [x, step], [ca.densify(ca.SX(moved))], ["x", "step"], ["moved"]
+        )
+        return compile(function, shapes={"moved": (self.machine.nx,)})
 
     def _closure(self, x: Matrix) -> tuple[Matrix, Matrix]:
         machine = self.machine
         if not (machine.loops or machine.couplings):
             return ca.SX(0, 1), ca.SX(0, machine.nv)
         quantity = constrained(machine).quantity("constraint")
-        found = quantity.trace(x=x, v=ca.SX(machine.nv, 1))
-        return found["position"].value, found["gradient"].value
+        rows = quantity.trace(x=x, v=ca.SX(machine.nv, 1))
+        return rows["position"].value, rows["gradient"].value
 
     def _limits(self, x: Matrix) -> tuple[Matrix, Matrix]:
         """Return how far coordinates are beyond limits that bounds on steps cannot keep."""

@@ -21,7 +21,7 @@ _SOFTEST, _STIFFEST = 1e-12, 1e8
 
 
 @dataclass(frozen=True)
-class Problem:
+class LeastSquares:
     """What is to be minimised.
 
     Attributes
@@ -43,7 +43,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Minimum:
     """Where problems ended: z (k, n), their largest |r| and sum of r^2 (k,), and steps taken."""
 
     z: np.ndarray
@@ -52,7 +52,7 @@ class Answer:
     iterations: int
 
 
-def minimise(problem: Problem, z: np.ndarray, iterations: int = 100) -> Answer:
+def minimise(problem: LeastSquares, z: np.ndarray, iterations: int = 100) -> Minimum:
     """Return the points reached from z (k, n), one problem a row."""
     z = np.array(z, dtype=float)
     every = np.arange(len(z))
@@ -76,7 +76,7 @@ def minimise(problem: Problem, z: np.ndarray, iterations: int = 100) -> Answer:
         solved = np.abs(r[active]).max(axis=1, initial=0.0) <= problem.tolerance / 10
         hopeless = (damping[active] > _STIFFEST) | (stalled[active] > STALLED)
         active = active[~(solved | hopeless)]
-    return Answer(z, np.abs(r).max(axis=1, initial=0.0), _cost(r), count)
+    return Minimum(z, np.abs(r).max(axis=1, initial=0.0), _cost(r), count)
 
 
 def _step(

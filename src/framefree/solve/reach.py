@@ -32,8 +32,8 @@ def reach(machine: Machine, frame: str, *, limits: bool = True) -> Reach | None:
     is right for all angles, and infinite where a joint is free or slides without limits. None where
     no joint moves the frame.
     """
-    found = machine.frame(frame)
-    chain, i = [], machine.body_index[found.body]
+    end = machine.frame(frame)
+    chain, i = [], machine.body_index[end.body]
     while i >= 0:
         chain.append(machine.joints[i])
         i = machine.parent[i]
@@ -52,7 +52,7 @@ def reach(machine: Machine, frame: str, *, limits: bool = True) -> Reach | None:
         G = G @ np.linalg.inv(joint.child_pose)
     if first is None:
         return None
-    tip = G @ np.asarray(found.pose)
+    tip = G @ np.asarray(end.pose)
     return Reach(first, center, radius + float(np.linalg.norm(tip[:3, 3])))
 
 

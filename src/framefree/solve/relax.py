@@ -7,7 +7,7 @@ from framefree.motion.constrained.solve import null_space
 from framefree.solve.balance import Balance
 
 LARGEST = 0.3
-"""Largest step, m and rad."""
+"""Largest step, rad and lengths of the machine."""
 
 
 def relaxed(
@@ -20,7 +20,8 @@ def relaxed(
     leaves equilibria that are not stable. None where the machine cannot be closed.
     """
     machine, steps = balance.machine, rng.normal(size=balance.machine.nv)
-    x = machine.integrate(x, np.where(held, 0.0, 1e-3 * steps))
+    D, T = balance.units.velocity, balance.units.time
+    x = machine.integrate(x, np.where(held, 0.0, 1e-3 * D * steps))
     still = np.zeros(machine.nv)
     size = LARGEST
     for _ in range(200):
@@ -30,14 +31,16 @@ def relaxed(
             return None
         lam = balance.acceleration(x, still, u).multipliers
         f, K, _, M, _, A, *_ = balance.slopes(x, still, u, lam)
-        Z = null_space(np.vstack([A, np.eye(machine.nv)[held]]))
+        Z = D[:, None] * null_space(np.vstack([A * D, np.eye(machine.nv)[held]]))
         push = -(Z.T @ f)
         values, vectors = _generalised(Z.T @ (K + K.T) @ Z / 2, Z.T @ M @ Z)
-        if not len(push) or np.abs(vectors.T @ push).max(initial=0.0) < 1e-6:
+        weight = np.sqrt(np.abs(balance.units.of_mass(M)).max(initial=0.0)) / T**2
+        if not len(push) or np.abs(vectors.T @ push).max(initial=0.0) <= 1e-6 * weight:
             return x
-        soft = max(1e-3, 1e-3 * float(np.abs(values).max(initial=0.0)))
+        soft = 1e-3 * max(1 / T**2, float(np.abs(values).max(initial=0.0)))
         step = Z @ (vectors @ ((vectors.T @ push) / np.maximum(np.abs(values), soft)))
-        x_new = machine.normalise(machine.integrate(x, step * min(1.0, size / np.abs(step).max())))
+        share = min(1.0, size / np.abs(step / D).max())
+        x_new = machine.normalise(machine.integrate(x, step * share))
         # Beyond the point where the forces turn back, steps get shorter.
         turned = balance.slopes(x_new, still, u, lam)[0] @ step > 0
         size = size / 2 if turned else min(LARGEST, 1.5 * size)

@@ -1,4 +1,4 @@
-"""Stability of states without acceleration, by the eigenvalues of small motions about them."""
+"""Stability of equilibria and steady motions, by the eigenvalues of small motions about them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,10 +6,20 @@ from typing import Any
 import numpy as np
 
 from framefree.machine import Machine
-from framefree.solve.balance import Linear, balance
+from framefree.motion.equations import Equations
+from framefree.solve.balance import Balance, SmallMotions, balance_of, small_motions
+from framefree.solve.errors import SolveError
+from framefree.solve.steady import LATER, what_accelerates, what_drifts, what_is_open
 
 ZERO = 1e-10
-"""Singular values below this, relative to the largest (at least 1/s), belong to neutral motions."""
+"""Singular values below this, relative to the largest (at least 1/T), belong to neutral motions."""
+
+CHANGING = (
+    "small motions about it change with time, so that no eigenvalues tell whether it is stable"
+)
+
+NEUTRAL = 1e-7
+"""Size of an eigenvalue, in 1/T, up to which it counts as zero."""
 
 ON_AXIS = 1e-6
 """Share of the size of an eigenvalue up to which its real part counts as zero."""
@@ -61,18 +71,19 @@ class Stability:
         neutral, as the position of a vehicle, and the linear motion does not decide. That of
         oscillating modes is a verdict on the linear motion too: it holds for the machine itself
         where they stem from a minimum of its potential energy.
-    eigenvalues : (2 r,) complex
-        All of them, r the number of velocities that the constraints leave free.
+    eigenvalues : (n,) complex
+        All of them: two for each velocity that the constraints leave free, and one for each
+        direction that nonholonomic constraints close to velocities but not to positions.
     modes : tuple of Mode
         Those that grow first, then by decay; conjugate pairs once.
-    linear : Linear
+    linear : SmallMotions
         The matrices.
     """
 
     verdict: str
     eigenvalues: np.ndarray
     modes: tuple[Mode, ...]
-    linear: Linear
+    linear: SmallMotions
 
     def __str__(self) -> str:
         lines = [str(mode) for mode in self.modes if mode.kind != "neutral"]
@@ -85,50 +96,110 @@ class Stability:
 
 
 def stability(
-    machine: Machine, x: Any, v: Any = None, u: Any = None, *, parameters: Any = None
+    system: Machine | Equations,
+    x: Any,
+    v: Any = None,
+    u: Any = None,
+    *,
+    tolerance: float = 1e-6,
+    parameters: Any = None,
 ) -> Stability:
-    """Return the stability of a state (x, v) without acceleration under inputs u.
+    """Return the stability of an equilibrium, or of a steady motion, under inputs u.
 
     Deviations are taken on the groups of the joints, so that quaternions bring no modes of their
-    own, and only along what loops and couplings allow. `trim` and `equilibrium` find such states.
+    own, and only along what loops, couplings and further constraints allow. `trim` and
+    `equilibrium` find such states.
 
     Parameters
     ----------
-    machine : Machine
+    system : Machine or Equations
+        A machine; or its equations in the formulation `tree` or `constrained`, with the
+        constraints that were laid upon them.
     x, v, u : (nx,), (nv,), (nu,)
         By default at rest, without inputs.
+    tolerance : float
+        Largest acceleration that counts as none, relative to what the forces at hand could cause.
     parameters
         Values of the machine's tunable numbers, by default their defaults.
+
+    Raises
+    ------
+    SolveError
+        If the state is neither an equilibrium nor a steady motion: it accelerates, now or further
+        along the motion, or does not meet the constraints; or if small motions about it change
+        with time, so that eigenvalues do not tell.
     """
-    machine = machine.with_parameters(parameters)
+    balance = balance_of(system, parameters)
+    machine = balance.machine
     machine.validate(x, v)
+    x = np.asarray(x, dtype=float)
     v, u = (
         np.zeros(n) if value is None else np.asarray(value, dtype=float)
         for value, n in ((v, machine.nv), (u, machine.nu))
     )
-    return judged(machine, balance(machine).linear(np.asarray(x, dtype=float), v, u))
+    if u.shape != (machine.nu,) or not np.isfinite(u).all():
+        raise SolveError(f"inputs must be {machine.nu} finite numbers, got {u!r}")
+    problem = (
+        what_is_open(balance, x, v)
+        or what_accelerates(balance, x, v, u, tolerance)
+        or what_drifts(balance, x, v, u, tolerance)
+    )
+    if problem:
+        raise SolveError(
+            f"stability is that of an equilibrium or a steady motion, but {problem}; `trim` and "
+            "`equilibrium` find such states"
+        )
+    result = judged(balance, small_motions(balance, x, v, u))
+    if changes(balance, result, x, v, u):
+        raise SolveError(f"the state is a steady motion, but {CHANGING}")
+    return result
 
 
-def judged(machine: Machine, linear: Linear) -> Stability:
+def changes(balance: Balance, now: Stability, x: np.ndarray, v: np.ndarray, u: np.ndarray) -> bool:
+    """Whether small motions about a steady motion are others further along it."""
+    if not v.any():
+        return False
+    motions, rate = now.linear, 1 / balance.units.time
+    turning = np.abs(motions.rates - motions.basis @ motions.A).max(initial=0.0)
+    if turning > 1e-6 * (rate + np.abs(motions.rates).max(initial=0.0)):
+        return True
+    moved = balance.machine.integrate(x, v * LATER[1] * balance.units.time)
+    later = judged(balance, small_motions(balance, moved, v, u)).eigenvalues
+    scale = rate + np.abs(later).max(initial=0.0)
+    apart = np.abs(now.eigenvalues[:, None] - later).min(axis=1, initial=np.inf)
+    return bool((apart > 1e-4 * scale).any())
+
+
+def judged(balance: Balance, linear: SmallMotions) -> Stability:
     """Return the stability of small motions."""
-    Q, neutral = _neutral(linear.A)
-    B = Q[:, neutral:].T @ linear.A @ Q[:, neutral:]
+    machine, T = balance.machine, balance.units.time
+    A, basis = _in_natural_units(balance, linear)
+    Q, neutral = _neutral(A)
+    B = Q[:, neutral:].T @ A @ Q[:, neutral:]
     values, vectors = np.linalg.eig(B)
-    shapes = linear.basis @ Q[:, neutral:] @ vectors
+    shapes = basis @ Q[:, neutral:] @ vectors
     modes = [
-        Mode(complex(value), _kind(value), _coordinates(machine, shape))
+        Mode(complex(value) / T, _kind(value), _coordinates(machine, shape))
         for value, shape in zip(values, shapes.T, strict=True)
         if value.imag >= 0
     ]
     modes.sort(key=lambda mode: (-mode.eigenvalue.real, mode.frequency))
     modes += [
-        Mode(0j, "neutral", _coordinates(machine, shape))
-        for shape in (linear.basis @ Q[:, :neutral]).T
+        Mode(0j, "neutral", _coordinates(machine, shape)) for shape in (basis @ Q[:, :neutral]).T
     ]
     kinds = {mode.kind for mode in modes}
     verdict = "unstable" if "grows" in kinds else "marginal" if "neutral" in kinds else "stable"
-    every = np.concatenate([values, np.zeros(neutral)]).astype(complex)
+    every = np.concatenate([values, np.zeros(neutral)]).astype(complex) / T
     return Stability(verdict, every[np.argsort(-every.real, kind="stable")], tuple(modes), linear)
+
+
+def _in_natural_units(balance: Balance, linear: SmallMotions) -> tuple[np.ndarray, np.ndarray]:
+    """Return T A and an orthonormal basis of (eps / D, T dv / D): numbers without units."""
+    D, T = balance.units.velocity, balance.units.time
+    scale = np.concatenate([1 / D, T / D])[:, None]
+    basis, R = np.linalg.qr(scale * linear.basis)
+    # Columns of linear.basis are orthonormal, so that R has an inverse.
+    return T * R @ linear.A @ np.linalg.inv(R), basis
 
 
 def _neutral(A: np.ndarray) -> tuple[np.ndarray, int]:
@@ -153,7 +224,8 @@ def _neutral(A: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def _kind(value: complex) -> str:
-    if abs(value) <= 1e-7:
+    """Name what a motion proportional to exp(value t / T) does."""
+    if abs(value) <= NEUTRAL:
         return "neutral"
     if abs(value.real) <= ON_AXIS * abs(value):
         return "oscillates"

@@ -43,8 +43,9 @@ def assemble(
     """
     x0 = machine.neutral() if x0 is None else x0
     machine.validate(x0)
-    found = constrained(machine)
-    return found.assemble(machine.normalise(x0), hold=hold, tries=tries, parameters=parameters)
+    equations = constrained(machine)
+    x0 = machine.normalise(x0)
+    return equations.assemble(x0, hold=hold, tries=tries, parameters=parameters)
 
 
 def project(
@@ -83,5 +84,6 @@ def project(
         If (x, v) is no state of the machine.
     """
     machine.validate(x, v)
-    found = constrained(machine)
-    return found.project(machine.normalise(x), v, weight=weight, hold=hold, parameters=parameters)
+    equations = constrained(machine)
+    x = machine.normalise(x)
+    return equations.project(x, v, weight=weight, hold=hold, parameters=parameters)

@@ -8,22 +8,17 @@ from typing import Any
 import numpy as np
 
 from framefree.machine import Machine
-from framefree.machine.actuators import JointForce
 from framefree.machine.tree import unknown
 from framefree.motion.constrained.project import ClosureError
-from framefree.solve.balance import Balance, balance
+from framefree.motion.equations import Equations
+from framefree.solve.balance import Balance, balance_of, small_motions
 from framefree.solve.errors import SolveError
+from framefree.solve.input_limits import InputLimits
 from framefree.solve.inverse_kinematics import held_velocities
-from framefree.solve.least_squares import Problem, minimise
+from framefree.solve.least_squares import LeastSquares, minimise
 from framefree.solve.relax import relaxed
-from framefree.solve.stability import Stability, judged
-
-LATER = (0.1, 0.37, 1.0)
-"""Times (s) along a motion at which it is checked to be still without acceleration."""
-
-CHANGING = (
-    "small motions about it change with time, so that no eigenvalues tell whether it is stable"
-)
+from framefree.solve.stability import CHANGING, Stability, changes, judged
+from framefree.solve.steady import LATER
 
 GRAVITY = 9.81
 """Acceleration that inputs and multipliers of unit size are scaled to."""
@@ -36,7 +31,7 @@ class Trim:
     Attributes
     ----------
     x, v, u : (nx,), (nv,), (nu,)
-    found : bool
+    success : bool
         Whether nothing accelerates, now and along the motion, and all limits are kept.
     acceleration : (nv,)
         What is left.
@@ -50,7 +45,7 @@ class Trim:
     x: np.ndarray
     v: np.ndarray
     u: np.ndarray
-    found: bool
+    success: bool
     acceleration: np.ndarray
     stability: Stability | None
     message: str
@@ -61,7 +56,7 @@ class Trim:
 
 
 def equilibrium(
-    machine: Machine,
+    system: Machine | Equations,
     x0: Any = None,
     u: Any = None,
     *,
@@ -76,8 +71,9 @@ def equilibrium(
 
     Parameters
     ----------
-    machine : Machine
-        With or without loops and couplings.
+    system : Machine or Equations
+        A machine, with or without loops and couplings; or its equations in the formulation `tree`
+        or `constrained`, with the constraints that were laid upon them.
     x0 : (nx,), optional
         Where to look; default neutral.
     u : (nu,), optional
@@ -100,16 +96,16 @@ def equilibrium(
     Returns
     -------
     Trim
-        With the stability; `found` is false where there is no equilibrium near.
+        With the stability; `success` is false where there is no equilibrium near.
     """
-    machine = machine.with_parameters(parameters)
-    inputs = machine.u_names
-    search = _Search(machine, x0, None, u, (hold, inputs, ()), tolerance, limits=False)
+    balance = balance_of(system, parameters)
+    names = (hold, balance.machine.u_names, ())
+    search = _TrimSearch(balance, x0, None, u, names, tolerance, limits=False)
     return search.run(attempts, np.random.default_rng(seed), stable=stable)
 
 
 def trim(
-    machine: Machine,
+    system: Machine | Equations,
     x0: Any = None,
     v: Any = None,
     u0: Any = None,
@@ -132,8 +128,9 @@ def trim(
 
     Parameters
     ----------
-    machine : Machine
-        With or without loops and couplings.
+    system : Machine or Equations
+        A machine, with or without loops and couplings; or its equations in the formulation `tree`
+        or `constrained`, with the constraints that were laid upon them.
     x0 : (nx,), optional
         Where to look; default neutral.
     v : (nv,), optional
@@ -154,20 +151,20 @@ def trim(
     Returns
     -------
     Trim
-        With the stability for inputs held; `found` is false where there is no such state near.
+        With the stability for inputs held; `success` is false where there is no such state near.
     """
-    machine = machine.with_parameters(parameters)
+    balance = balance_of(system, parameters)
     names = (hold, hold_inputs, free_velocities)
-    search = _Search(machine, x0, v, u0, names, tolerance, limits=limits)
+    search = _TrimSearch(balance, x0, v, u0, names, tolerance, limits=limits)
     return search.run(attempts, np.random.default_rng(seed))
 
 
-class _Search:
+class _TrimSearch:
     """Unknowns z = (x, v, u, lam, d(lam)/dt), which of them may change, and how far."""
 
     def __init__(
         self,
-        machine: Machine,
+        balance: Balance,
         x0: Any,
         v: Any,
         u0: Any,
@@ -176,8 +173,10 @@ class _Search:
         *,
         limits: bool,
     ) -> None:
-        self.machine, self.tolerance = machine, tolerance
-        self.balance: Balance = balance(machine)
+        self.balance, self.machine, self.units = balance, balance.machine, balance.units
+        machine = balance.machine
+        # Accelerations below 1e-13 of the machine's own are rounding errors.
+        self.tolerance = max(tolerance, 1e-13 * self.units.length / self.units.time**2)
         hold, hold_inputs, free_velocities = names
         self.held = held_velocities(machine, hold)
         self.free_v = _chosen(free_velocities, machine.v_names, "`free_velocities`:")
@@ -192,22 +191,16 @@ class _Search:
 
     def _set_inputs(self, u0: Any, *, limits: bool) -> None:
         nu = self.machine.nu
-        lower, upper = (
-            _input_bounds(self.machine) if limits else (np.full(nu, -np.inf), np.full(nu, np.inf))
-        )
-        given = np.zeros(nu) if u0 is None else np.asarray(u0, dtype=float)
-        if given.shape != (nu,) or not np.isfinite(given).all():
+        self.limits = InputLimits.of(self.machine) if limits else InputLimits.none(self.machine)
+        u = np.zeros(nu) if u0 is None else np.asarray(u0, dtype=float)
+        if u.shape != (nu,) or not np.isfinite(u).all():
             raise SolveError(f"inputs must be {nu} finite numbers, got {u0!r}")
-        self.lower, self.upper = lower, upper
-        self.u = np.where(self.free_u, np.clip(given, lower, upper), given)
-        self.polytope = (
-            _further_limits(self.machine) if limits else (np.zeros((0, nu)), np.zeros(0))
-        )
+        self.u = np.where(self.free_u, np.clip(u, self.limits.lower, self.limits.upper), u)
 
     def _set_scales(self) -> None:
         """Rows of forces in units of acceleration; inputs and multipliers by what they cause."""
         sizes = np.diag(self.balance.mass(self.x))
-        self.masses = np.maximum(sizes, 1e-6 * max(sizes.max(initial=0.0), 1e-300))
+        self.masses = np.maximum(sizes, 1e-3 * self.units.inertia)
         b, nv = self.balance, self.machine.nv
         J = b.at_rest(*b.split(self._start(self.x)))[1].full()
         effects = np.abs(J[:nv, 2 * nv :] / self.masses[:, None]).max(axis=0, initial=0.0)
@@ -228,16 +221,15 @@ class _Search:
         weights[:nv] = 1 / self.masses
         if self.moving:
             weights[nv + 3 * m :] = 1 / self.masses
-        A, b = self.polytope
-        over = A @ self.balance.split(z)[2] - b
-        beyond = np.zeros((len(b), J.shape[1]))
-        beyond[:, 2 * nv : 2 * nv + self.machine.nu] = A * (over > 0)[:, None]
-        r = np.concatenate([r * weights, np.maximum(over, 0)])
-        return r, np.vstack([J * weights[:, None], beyond]) * self.scale
+        x, v, u, _, _ = self.balance.split(z)
+        over, slopes = self.limits.rows(x, v, u, self.masses)
+        beyond = np.zeros((len(over), J.shape[1]))
+        beyond[:, : slopes.shape[1]] = slopes
+        return np.append(r * weights, over), np.vstack([J * weights[:, None], beyond]) * self.scale
 
     def _evaluate(self, z: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        found = [self._rows(one) for one in z]
-        return np.array([r for r, _ in found]), np.array([J for _, J in found])
+        rows = [self._rows(one) for one in z]
+        return np.array([r for r, _ in rows]), np.array([J for _, J in rows])
 
     def _move(self, z: np.ndarray, step: np.ndarray) -> np.ndarray:
         nx, nv = self.machine.nx, self.machine.nv
@@ -249,7 +241,7 @@ class _Search:
         m, u = self.balance.rows, self.balance.split(z[0])[2]
         infinite, none = np.full(2 * m, np.inf), np.zeros(self.machine.nv)
         bounds = []
-        for sign, limit in ((-1, self.lower), (1, self.upper)):
+        for sign, limit in ((-1, self.limits.lower), (1, self.limits.upper)):
             parts = [
                 np.where(held, none, sign * np.inf),
                 np.where(self.free_v, sign * np.inf, none),
@@ -266,64 +258,52 @@ class _Search:
         best: tuple[float, Trim] | None = None
         if self.free_u.any():
             # What inputs alone can hold stays where it is.
-            cost, found = self._solved(self.x, np.ones_like(self.held))
-            if found.found:
-                return found
+            _, result = self._solved(self.x, np.ones_like(self.held))
+            if result.success:
+                return result
         for attempt in range(max(attempts, 1)):
             stray = (~self.held) * rng.normal(size=self.machine.nv) * (attempt / attempts)
+            stray = self.units.velocity * stray
             x = self.machine.integrate(self.x, stray) if attempt else self.x
             if stable:
                 x = relaxed(self.balance, x, self.u, self.held, rng)
             if x is None:
                 continue
-            cost, found = self._solved(x, self.held)
-            falls = found.stability is not None and found.stability.verdict == "unstable"
-            if found.found and not (stable and falls):
-                return found
+            cost, result = self._solved(x, self.held)
+            falls = result.stability is not None and result.stability.verdict == "unstable"
+            if result.success and not (stable and falls):
+                return result
             if best is None or cost < best[0]:
-                best = (cost, found)
+                best = (cost, result)
         if best is None:
             raise SolveError("no start could be brought onto the constraints of the machine")
         return best[1]
 
     def _solved(self, x: np.ndarray, held: np.ndarray) -> tuple[float, Trim]:
-        """Return the state found from x with some velocities held, and the sum of squares left."""
+        """Return the state reached from x with some velocities held, and the squares left."""
         room = partial(self._room, held=held)
-        problem = Problem(self._evaluate, self._move, room, self.tolerance / 10)
+        problem = LeastSquares(self._evaluate, self._move, room, self.tolerance / 10)
         answer = minimise(problem, self._start(x)[None], 200)
         return float(answer.cost[0]), self._judged(answer.z[0])
 
     def _judged(self, z: np.ndarray) -> Trim:
         x, v, u, _, _ = self.balance.split(z)
         x, v, problem = self._closed(x, v)
-        solution = self.balance.acceleration(x, v, u)
-        a = solution.a
+        a = self.balance.acceleration(x, v, u).a
         trimmed = Trim(x, v, u, False, a, None, "")
         if not problem:
-            problem = self._what_moves(a) or self._what_drifts(x, v, u)
+            problem = self._what_moves(a) or self.limits.what_exceeds(x, v, u)
+            problem = problem or self._what_drifts(x, v, u)
         if problem:
+            stuck = self.limits.what_is_stuck(u, self.free_u)
             return replace(
-                trimmed, message=f"no {self._word} found near the start: {problem}" + self._stuck(u)
+                trimmed, message=f"no {self._word} found near the start: {problem}{stuck}"
             )
-        found = judged(self.machine, self.balance.linear(x, v, u))
-        if self._changes(found, x, v, u):
-            return replace(trimmed, found=True, message=f"{self._word}; {CHANGING}")
-        words = f"{self._word}, {found.verdict}"
-        return replace(trimmed, found=True, stability=found, message=words)
-
-    def _changes(self, now: Stability, x: np.ndarray, v: np.ndarray, u: np.ndarray) -> bool:
-        """Whether small motions are others further along the motion."""
-        if not v.any():
-            return False
-        linear = now.linear
-        turning = np.abs(linear.rates - linear.basis @ linear.A).max(initial=0.0)
-        if turning > 1e-6 * (1 + np.abs(linear.rates).max(initial=0.0)):
-            return True
-        later = self.balance.linear(self.machine.integrate(x, v * LATER[1]), v, u)
-        values = judged(self.machine, later).eigenvalues
-        scale = 1 + np.abs(values).max(initial=0.0)
-        apart = np.abs(now.eigenvalues[:, None] - values).min(axis=1, initial=np.inf)
-        return bool((apart > 1e-4 * scale).any())
+        result = judged(self.balance, small_motions(self.balance, x, v, u))
+        if changes(self.balance, result, x, v, u):
+            return replace(trimmed, success=True, message=f"{self._word}; {CHANGING}")
+        words = f"{self._word}, {result.verdict}"
+        return replace(trimmed, success=True, stability=result, message=words)
 
     @property
     def _word(self) -> str:
@@ -351,49 +331,16 @@ class _Search:
     def _what_drifts(self, x: np.ndarray, v: np.ndarray, u: np.ndarray) -> str:
         if not v.any():
             return ""
-        for time in LATER:
+        for time in self.units.time * np.array(LATER):
             later = self.machine.integrate(x, v * time)
             a = np.abs(self.balance.acceleration(later, v, u).a).max(initial=0.0)
             if not a <= 1e3 * self.tolerance * (1 + np.abs(v).max()):
-                return f"without acceleration for an instant only; {time} s later it is {a:.4g}"
+                return f"without acceleration for an instant only; {time:.3g} s later it is {a:.4g}"
         return ""
 
-    def _stuck(self, u: np.ndarray) -> str:
-        A, b = self.polytope
-        tight = (u <= self.lower + 1e-9) | (u >= self.upper - 1e-9)
-        tight |= (np.abs(A[A @ u > b - 1e-9]) > 0).any(axis=0)
-        names = [
-            f"`{n}`" for n, t in zip(self.machine.u_names, tight & self.free_u, strict=True) if t
-        ]
-        return f"; inputs at their limits: {', '.join(names)}" if names else ""
 
-
-def _chosen(given: Sequence[str], known: tuple[str, ...], what: str) -> np.ndarray:
-    for name in given:
+def _chosen(names: Sequence[str], known: tuple[str, ...], what: str) -> np.ndarray:
+    for name in names:
         if name not in known:
             raise SolveError(unknown(what, name, known))
-    return np.array([name in given for name in known], dtype=bool)
-
-
-def _input_bounds(machine: Machine) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds (nu,) of the inputs, those of plain motors' forces included."""
-    lower, upper = (np.array(bound) for bound in machine.input_limits)
-    for actuator in machine.actuators:
-        if isinstance(actuator, JointForce) and not np.any(actuator.bias_terms) and actuator.gain:
-            own = machine.u_slice[actuator.name]
-            ends = np.array([actuator.force_lower, actuator.force_upper]) / actuator.gain
-            lower[own] = np.maximum(lower[own], ends.min())
-            upper[own] = np.minimum(upper[own], ends.max())
-    return lower, upper
-
-
-def _further_limits(machine: Machine) -> tuple[np.ndarray, np.ndarray]:
-    """Limits A u <= b beyond simple bounds."""
-    rows, sides = [np.zeros((0, machine.nu))], [np.zeros(0)]
-    for actuator in machine.actuators:
-        A, b = actuator.polytope
-        wide = np.zeros((len(b), machine.nu))
-        wide[:, machine.u_slice[actuator.name]] = A
-        rows.append(wide)
-        sides.append(b)
-    return np.vstack(rows), np.concatenate(sides)
+    return np.array([name in names for name in known], dtype=bool)

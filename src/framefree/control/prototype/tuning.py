@@ -21,6 +21,10 @@ import numpy as np
 from framefree.control.law import ControlError
 from framefree.control.prototype.law import PrototypeControl
 from framefree.geometry import Moments
+from framefree.machine.units import Units
+
+RESTING = 1e-6
+"""Share of the acceleration in free fall up to which a machine counts as held at rest."""
 
 Mode = tuple[float, float]
 """Natural frequency (rad/s) and damping ratio."""
@@ -206,7 +210,10 @@ def chosen(
 
 @dataclass(frozen=True)
 class Matching:
-    """How far a prototype is from what a machine can do, for small errors about an equilibrium.
+    """How far a prototype is from what a machine can do, for small errors about rest.
+
+    All of it is about the machine at rest at one configuration that the law holds. It says nothing
+    of errors along a motion: there matching and stability differ from instant to instant.
 
     Attributes
     ----------
@@ -230,15 +237,22 @@ class Matching:
         )
 
     @property
-    def stable(self) -> bool:
-        """Whether all small errors decay."""
+    def stable_at_rest(self) -> bool:
+        """Whether all small errors about rest decay; a motion may be unstable all the same."""
         return bool((np.real(self.poles) < -1e-9 * np.abs(self.poles).max()).all())
 
 
 def matching(law: PrototypeControl, x_R: Any = None) -> Matching:
-    """Return the linearised matching conditions of a law about rest at x_R, by default neutral."""
+    """Return the linearised matching conditions of a law about rest at x_R, by default neutral.
+
+    Raises
+    ------
+    ControlError
+        If the machine has loops or couplings, or if the law does not hold it at rest at x_R: a
+        thrust-borne craft that is tilted, for instance.
+    """
     machine, nv = law.machine, law.machine.nv
-    if machine.loops or machine.couplings:
+    if machine.closed:
         raise ControlError(
             f"matching conditions are those of free velocities; `{machine.name}` has loops"
         )
@@ -252,13 +266,14 @@ def matching(law: PrototypeControl, x_R: Any = None) -> Matching:
     force = plant.b - plant.B @ u
     command = law.control(ca.SX(0), x, v, reference, ca.SX(0, 1)).u
     a = plant.accelerations(command)
-    outputs = [command, plant.M, plant.B, wanted.M]
+    outputs = [command, a, plant.M, plant.B, wanted.M]
     outputs += [ca.jacobian(f, y) for f in (wanted.b, force, a) for y in (v, eps)]
     function = ca.Function("linear", [eps, v, u], [ca.densify(o) for o in outputs])
     still = np.zeros(nv)
     hover = np.array(function(still, still, np.zeros(machine.nu))[0]).ravel()
     values = [np.array(value) for value in function(still, still, hover)]
-    _, M, B, Mbar, Dbar, Kbar, D, K, by_v, by_x = values
+    _, a_R, M, B, Mbar, Dbar, Kbar, D, K, by_v, by_x = values
+    _check_rest(law, x_R, a_R.ravel(), hover)
     U, s, _ = np.linalg.svd(B)
     rank = int((s > 1e-9 * s.max()).sum())
     across = U[:, rank:].T
@@ -270,6 +285,28 @@ def matching(law: PrototypeControl, x_R: Any = None) -> Matching:
         _poles(-inverse @ Kbar, -inverse @ Dbar),
         _poles(by_x, by_v),
     )
+
+
+def _check_rest(law: PrototypeControl, x_R: np.ndarray, a: np.ndarray, u: np.ndarray) -> None:
+    """Raise an error unless inputs u within their limits leave no acceleration a at rest at x_R."""
+    machine = law.machine.numeric
+    units = Units.of(machine)
+    # What gravity alone would cause is the measure; without gravity, the machine's own unit.
+    share = np.abs(a) / (units.velocity / units.time**2)
+    worst = int(share.argmax())
+    if not share[worst] <= RESTING:
+        raise ControlError(
+            f"matching is about rest, but under the law `{machine.v_names[worst]}` accelerates by "
+            f"{a[worst]:.4g} at rest at x_R = {np.array2string(x_R, precision=4)}"
+        )
+    lower, upper = machine.input_limits
+    beyond = (u < lower - RESTING * np.abs(u)) | (u > upper + RESTING * np.abs(u))
+    if beyond.any():
+        k = int(beyond.argmax())
+        raise ControlError(
+            f"matching is about rest, but at rest at x_R = {np.array2string(x_R, precision=4)} "
+            f"input `{machine.u_names[k]}` would be {u[k]:.4g}, beyond its limits"
+        )
 
 
 def _poles(by_x: np.ndarray, by_v: np.ndarray) -> np.ndarray:
