@@ -37,7 +37,7 @@ def check(
     parametrisations: Sequence[str] = (),
     thorough: bool = False,
     progress: bool = False,
-    formulations: Mapping[str, type[Equations]] | None = None,
+    formulations: Mapping[str, Callable[..., Equations]] | None = None,
     **reading: Any,
 ) -> CheckReport:
     """Examine a machine, or a model file, and measure what control proofs rest on.

@@ -1,6 +1,6 @@
 """The machine under test, what is derived from it, and the random states at which it is tested."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -51,7 +51,7 @@ class Subject:
     """
 
     machine: Machine
-    formulations: Mapping[str, type[Equations]]
+    formulations: Mapping[str, Callable[..., Equations]]
     states: int = 24
     samples: int = 1024
     seed: int = 0
