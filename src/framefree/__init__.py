@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from framefree import certify, gallery, look, solve
     from framefree.look import report
     from framefree.simulate import simulate
+    from framefree.solve import linearise
 else:
     from framefree import simulate
 
@@ -53,6 +54,7 @@ __all__ = [
     "equations",
     "gallery",
     "geometry",
+    "linearise",
     "look",
     "machine",
     "motion",
@@ -69,6 +71,7 @@ __getattr__ = lazy(
         "gallery": "framefree.gallery",
         "look": "framefree.look",
         "report": "framefree.look.report",
+        "linearise": "framefree.solve.linearise:linearise",
         "solve": "framefree.solve",
     },
 )

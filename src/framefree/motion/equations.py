@@ -147,8 +147,13 @@ class Equations(ABC):
     def integrate(self, x: Any, dv: Any) -> Any:
         """Move x by dv on the groups of the coordinates: casadi columns, or arrays of one state."""
         if isinstance(x, ca.SX) or isinstance(dv, ca.SX):
-            return self.group.integrate(x, dv)
-        return ca.DM(self.group.integrate(ca.DM(x), ca.DM(dv))).full().ravel()
+            return self.group.integrate(x, self.group.velocity(x, dv))
+        symbols = ca.SX.sym("x", self.sizes["x"]), ca.SX.sym("dv", self.sizes["v"])
+        parameters = self.machine.parameters
+        moved = ca.Function(
+            "moved", [*symbols, parameters.symbols], [ca.densify(self.integrate(*symbols))]
+        )
+        return moved(x, dv, parameters.values()).full().ravel()
 
     def deviation(self, x: Matrix, v: Matrix, a: Matrix) -> tuple[Matrix, Matrix]:
         """Return W (nv x nv), ``W_ij = gamma^i_kj v^k``, and its rate along (v, a)."""

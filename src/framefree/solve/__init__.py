@@ -2,12 +2,14 @@
 
 from framefree.solve.errors import SolveError
 from framefree.solve.inverse_kinematics import Posture, inverse_kinematics
+from framefree.solve.linearise import LinearSystem, linearise
 from framefree.solve.reach import Reach, reach
 from framefree.solve.stability import Mode, Stability, stability
 from framefree.solve.states import assemble, project
 from framefree.solve.trim import Trim, equilibrium, trim
 
 __all__ = [
+    "LinearSystem",
     "Mode",
     "Posture",
     "Reach",
@@ -17,6 +19,7 @@ __all__ = [
     "assemble",
     "equilibrium",
     "inverse_kinematics",
+    "linearise",
     "project",
     "reach",
     "stability",

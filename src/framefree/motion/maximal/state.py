@@ -79,11 +79,12 @@ class MaximalState(State):
 
     @cached_property
     def rows(self) -> ConstraintRows:
-        """``J a = gamma`` of joints, loops and couplings."""
-        J, zero = self.held.all_rows, ca.SX(self.held.all_rows.shape[0], 1)
-        lengths = ca.vertcat(ca.SX(0, 1), *(ca.sumsqr(J[i, :]) for i in range(J.shape[0])))
-        none, gains = ca.SX(*J.shape), np.zeros((J.shape[0], 2))
-        return ConstraintRows(J, self.held.all_right, None, J @ self.v, zero, none, lengths, gains)
+        """``J a = gamma`` of joints, loops and couplings, which all hold positions."""
+        J = self.held.all_rows
+        m = J.shape[0]
+        lengths = ca.vertcat(ca.SX(0, 1), *(ca.sumsqr(J[i, :]) for i in range(m)))
+        gamma, gains = self.held.all_right, np.zeros((m, 2))
+        return ConstraintRows(J, gamma, None, J @ self.v, ca.SX(m, 1), J, lengths, gains)
 
     def constraint_errors(self) -> dict[str, ConstraintError]:
         """Return how far joints and loops are apart at most (m or rad)."""
@@ -308,8 +309,11 @@ class MaximalState(State):
         The elimination itself is differentiated, so that the slopes are those of what is computed
         also where joints are apart.
         """
-        a = self.accelerate(force)
-        return self.along(a), ca.jacobian(a, self.v), self.respond(ca.SX.eye(self.model.nv))
+        held = ca.SX.sym("held", self.model.nv)
+        a = self.accelerate(held)
+        slopes = [self.along(a), ca.jacobian(a, self.v)]
+        by_x, by_v = ca.substitute(slopes, [held], [ca.densify(ca.SX(force))])
+        return by_x, by_v, self.respond(ca.SX.eye(self.model.nv))
 
     def sensitivity(self, force: Matrix) -> Matrix:
         """Return the slopes (6N x n) of `accelerate` by the machine's n tunable numbers."""
