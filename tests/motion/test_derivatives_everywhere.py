@@ -226,7 +226,6 @@ def test_derivatives_by_joint_forces_and_inputs(formulation, seed):
     eom, inputs = case(formulation, seed)
     for version in ("joint_force", "u"):
         name = f"forward:{version}"
-        function, _ = eom.functions.traced(f"forward_derivatives:{version}")
         slopes = outputs(eom, f"forward_derivatives:{version}", inputs)
         for by, slope in zip(("x", "v", version), slopes, strict=True):
             expected = differences(eom, name, inputs, by)

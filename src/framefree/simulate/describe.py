@@ -9,6 +9,7 @@ import numpy as np
 
 from framefree.errors import FramefreeError
 from framefree.machine import Machine
+from framefree.motion.redundant import System
 
 PACKAGES = ("framefree", "numpy", "scipy", "casadi", "llvmlite", "mujoco")
 
@@ -27,7 +28,7 @@ def described(value: Any) -> Any:
         return [described(item) for item in value]
     if isinstance(value, Mapping):
         return {str(key): described(item) for key, item in value.items()}
-    if isinstance(value, Machine):
+    if isinstance(value, Machine | System):
         return machine_data(value)
     if is_dataclass(value) and not isinstance(value, type):
         items = {f.name: described(getattr(value, f.name)) for f in fields(value) if f.init}
@@ -38,7 +39,7 @@ def described(value: Any) -> Any:
     return {"type": type(value).__name__, **{key: described(item) for key, item in own.items()}}
 
 
-def machine_data(machine: Machine) -> Any:
+def machine_data(machine: Machine | System) -> Any:
     """Return a machine as data, or its name where it has parts that live only in Python."""
     try:
         return machine.to_dict()

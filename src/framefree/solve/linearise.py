@@ -73,8 +73,8 @@ class LinearSystem:
     def eigenvalues(self) -> np.ndarray:
         """All eigenvalues (n,) of A, 1/s, those that grow fastest first.
 
-        About a steady motion (`steady`) they tell its stability. Zeros stand for symmetries (a place, a
-        heading, a speed that may be any): see `neutral`.
+        About a steady motion (`steady`) they tell its stability. Zeros stand for symmetries (a
+        place, a heading, a speed that may be any): see `neutral`.
         """
         Q, zeros = neutral_basis(self.A)
         rest = Q[:, zeros:]

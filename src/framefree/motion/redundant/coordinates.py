@@ -284,14 +284,18 @@ class Coordinates:
         outputs = [phi, A, ca.jacobian(phi, x), brackets]
         return ca.Function("coordinates", [x], [ca.densify(out) for out in outputs])
 
-    def _validate(self, x: np.ndarray) -> int:
-        """Check phi, (dphi/dx) A and the rank of A; return how many directions phi leaves free."""
+    def on_surface(self, x: np.ndarray) -> None:
+        """Raise `StateError` unless x is finite and phi(x) = 0."""
         if np.shape(x) != (self.nx,) or not np.isfinite(x).all():
             raise StateError(f"`x` must be {self.nx} finite numbers, got shape {np.shape(x)}")
-        phi, A, slope, _ = (out.full() for out in self._numbers(x))
-        off = float(np.abs(phi).max(initial=0))
+        off = float(self.nearest(x)[1])
         if not off < ON_SURFACE:
             raise StateError(f"`x` must fulfil phi(x) = 0, but the largest residual is {off:.3g}")
+
+    def _validate(self, x: np.ndarray) -> int:
+        """Check phi, (dphi/dx) A and the rank of A; return how many directions phi leaves free."""
+        self.on_surface(x)
+        _, A, slope, _ = (out.full() for out in self._numbers(x))
         leaving = float(np.abs(slope @ A).max(initial=0))
         sizes = np.abs(slope).max(initial=0) * np.abs(A).max(initial=0)
         if not leaving <= ON_SURFACE * max(1e-300, float(sizes)):

@@ -44,7 +44,7 @@ class LagrangianSystem(System):
     parameters : Parameters
         Tunable numbers, whose symbols stand in the functions above.
     actuators : sequence of JointForce
-        On the names of velocities.
+        On the joint `q`, which stands for all velocities.
     """
 
     name: str

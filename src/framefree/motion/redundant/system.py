@@ -17,11 +17,19 @@ import casadi as ca
 import numpy as np
 
 from framefree.geometry import se3
-from framefree.machine import WORLD, Body, Frame, Joint, Machine, MachineError, Problems
+from framefree.machine import (
+    WORLD,
+    Body,
+    Custom,
+    Frame,
+    Joint,
+    Machine,
+    MachineError,
+    Problems,
+    state,
+)
 from framefree.machine.checks import check_parts, check_types
-from framefree.machine.joints import Prismatic
 from framefree.machine.parameters import Parameters
-from framefree.machine.state import numeric
 from framefree.machine.tree import unknown
 from framefree.machine.values import constant_pose, numbers
 from framefree.motion.redundant.coordinates import Coordinates
@@ -31,8 +39,9 @@ from framefree.motion.spatial import Matrix
 class System:
     """What systems in a user's own coordinates share with a `Machine`.
 
-    They can be simulated, actuated and controlled like one. Every velocity counts as a joint of its
-    own name: a motor `JointForce("motor", "v0")` pushes it.
+    They can be simulated, actuated and controlled like one: all coordinates together count as one
+    joint, `q`, whose velocities are those of the system. ``framefree.machine.motors(system.joints)``
+    gives a motor for every velocity.
     """
 
     name: str
@@ -41,7 +50,6 @@ class System:
     actuators: Sequence[Any]
 
     # What a machine has and such a system does not.
-    joints: ClassVar[tuple] = ()
     loops: ClassVar[tuple] = ()
     couplings: ClassVar[tuple] = ()
     geometry: Sequence[Any] = ()
@@ -59,134 +67,69 @@ class System:
         """The system itself; its tunable numbers stay symbols."""
         return self
 
-    @property
-    def nx(self) -> int:
-        """Number of coordinates."""
-        return self.coordinates.nx
-
-    @property
-    def nv(self) -> int:
-        """Number of velocities."""
-        return self.coordinates.nv
-
-    @property
-    def nu(self) -> int:
-        """Number of inputs."""
-        return sum(actuator.nu for actuator in self.actuators)
-
-    @property
-    def x_names(self) -> tuple[str, ...]:
-        """A name for every coordinate."""
-        return tuple(self.coordinates.x_names)
-
-    @property
-    def v_names(self) -> tuple[str, ...]:
-        """A name for every velocity."""
-        return tuple(self.coordinates.v_names)
-
-    @property
-    def u_names(self) -> tuple[str, ...]:
-        """A name for every input."""
-        return tuple(name for actuator in self.actuators for name in actuator.u_names)
-
-    @cached_property
-    def x_slice(self) -> Mapping[str, slice]:
-        """Where the coordinate of a velocity's name is in x; empty where there is none."""
-        return MappingProxyType(
-            {
-                name: slice(k, k + 1)
-                for name in self.v_names
-                for k in [self.x_names.index(name) if name in self.x_names else self.nx]
-            }
-        )
-
-    @cached_property
-    def v_slice(self) -> Mapping[str, slice]:
-        """Where each velocity is in v."""
-        return MappingProxyType({name: slice(k, k + 1) for k, name in enumerate(self.v_names)})
-
-    @cached_property
-    def u_slice(self) -> Mapping[str, slice]:
-        """Where each actuator's inputs are in u, by actuator name."""
-        slices, start = {}, 0
-        for actuator in self.actuators:
-            slices[actuator.name] = slice(start, start + actuator.nu)
-            start += actuator.nu
-        return MappingProxyType(slices)
-
-    def joint(self, name: str) -> Joint:
-        """Return a velocity as a joint without limits."""
-        if name not in self.v_slice:
-            raise MachineError(unknown("velocity", name, self.v_names))
-        return Joint(name, Prismatic("x"), WORLD, name)
-
-    input_limits = Machine.input_limits
-    input_polytope = Machine.input_polytope
-
-    # ------------------------------------------------------------------ states
-
-    def neutral(self) -> np.ndarray:
-        """Return a configuration (nx,) with phi(x) = 0."""
-        return np.array(self.coordinates.start)
-
-    def random(self, rng: np.random.Generator, batch: int | None = None) -> np.ndarray:
-        """Return a random configuration (nx,), or (batch, nx), with phi(x) = 0."""
-        if batch is None:
-            return self.coordinates.random(rng)
-        return np.array([self.coordinates.random(rng) for _ in range(batch)]).reshape(-1, self.nx)
-
-    def rate_matrix(self, x: Any) -> Any:
-        """A(x) (nx x nv) of casadi columns: dx/dt = A v."""
-        return ca.SX(self.coordinates.rate(x))
-
-    def integrate(self, x: Any, dv: Any) -> Any:
-        """Move x by dv along A, and back onto phi = 0: casadi columns, or arrays, one or many."""
-        return self._on_states("integrate", self._integrate, (self.nx, self.nv), x, dv)
-
-    def difference(self, x0: Any, x1: Any) -> Any:
-        """Return dv with integrate(x0, dv) = x1, to second order in the distance."""
-        return self._on_states("difference", self._difference, (self.nx, self.nx), x0, x1)
-
-    def normalise(self, x: Any) -> Any:
-        """Bring x back onto phi = 0."""
-        restore = self.coordinates.restore
-        return self._on_states("normalise", restore, (self.nx,), x)
-
-    def validate(self, x: Any, v: Any = None, *, limits: bool = False) -> None:
-        """Raise `StateError` if x, or v, does not fit: shape, finite values, phi(x) = 0."""
-        for row in np.atleast_2d(np.asarray(x, float)):
-            self.coordinates._validate(row)
-        if v is not None and np.shape(v)[-1:] != (self.nv,):
-            raise MachineError(f"`v` must have {self.nv} entries, got shape {np.shape(v)}")
-
     def with_parameters(self, values: Any = None) -> "System":
         """Return the system, whose tunable numbers stay symbols, if these values fit them."""
         self.parameters.values(values)
         return self
 
+    def to_dict(self) -> dict[str, Any]:
+        """Refuse: functions of the user's own cannot be written down as data."""
+        raise MachineError(
+            f"`{self.name}` is given by functions of its own, which live only in Python"
+        )
+
+    @cached_property
+    def joints(self) -> tuple[Joint, ...]:
+        """One joint that has all coordinates and moves no body by itself."""
+        coordinates = self.coordinates
+        kind = Custom(
+            pose_map=lambda x: ca.DM.eye(4),
+            nx=coordinates.nx,
+            nv=coordinates.nv,
+            rate_map=lambda x: ca.SX(coordinates.rate(x)),
+            integrate_map=self._integrate,
+            difference_map=self._difference,
+            normalise_map=coordinates.restore,
+            neutral_x=coordinates.start,
+            random_map=coordinates.random,
+            coordinates=tuple(coordinates.x_names),
+            velocities=tuple(coordinates.v_names),
+        )
+        return (Joint("q", kind, WORLD, "q"),)
+
     def _integrate(self, x: Matrix, dv: Matrix) -> Matrix:
         """One step of the classical Runge-Kutta method over unit time, then onto phi = 0."""
-        first = self.rate_matrix(x) @ dv
-        second = self.rate_matrix(x + first / 2) @ dv
-        third = self.rate_matrix(x + second / 2) @ dv
-        last = self.rate_matrix(x + third) @ dv
+        rate = self.coordinates.rate
+        first = ca.SX(rate(x)) @ dv
+        second = ca.SX(rate(x + first / 2)) @ dv
+        third = ca.SX(rate(x + second / 2)) @ dv
+        last = ca.SX(rate(x + third)) @ dv
         moved = x + (first + 2 * second + 2 * third + last) / 6
         return self.coordinates.restore(moved, 2)
 
     def _difference(self, x0: Matrix, x1: Matrix) -> Matrix:
         """Half of ``Y (x1 - x0)`` at either end: its error is of third order."""
-        return sum(self.coordinates.at(x).pseudoinverse_times(x1 - x0) for x in (x0, x1)) / 2
+        ends = (self.coordinates.at(x).pseudoinverse_times(x1 - x0) for x in (x0, x1))
+        return sum(ends, ca.SX(self.coordinates.nv, 1)) / 2
 
-    def _on_states(self, name: str, function: Callable, sizes: tuple[int, ...], *x: Any) -> Any:
-        if any(isinstance(value, ca.SX | ca.DM | ca.MX) for value in x):
-            return function(*x)
-        if name not in self._compiled:
-            self._compiled[name] = numeric(function, sizes)
-        return self._compiled[name](*x)
+    def validate(self, x: Any, v: Any = None, *, limits: bool = False) -> None:
+        """Raise `StateError` if x, or v, does not fit: shape, finite values, phi(x) = 0."""
+        state.problems_of(self._segments, x, v, self.nx, self.nv, limits=limits).raise_if_any(
+            state.StateError
+        )
+        for row in np.atleast_2d(np.asarray(x, float)):
+            self.coordinates.on_surface(row)
 
-    @cached_property
-    def _compiled(self) -> dict[str, Callable]:
-        return {}
+    # The rest is what a machine with this one joint has.
+    nx, nv, nu = Machine.nx, Machine.nv, Machine.nu
+    x_names, v_names, u_names = Machine.x_names, Machine.v_names, Machine.u_names
+    x_slice, v_slice, u_slice = Machine.x_slice, Machine.v_slice, Machine.u_slice
+    joint_index, joint = Machine.joint_index, Machine.joint
+    input_limits, input_polytope = Machine.input_limits, Machine.input_polytope
+    neutral, random, rate_matrix = Machine.neutral, Machine.random, Machine.rate_matrix
+    integrate, difference = Machine.integrate, Machine.difference
+    normalise = Machine.normalise
+    _segments, _compiled, _on_states = Machine._segments, Machine._compiled, Machine._on_states
 
 
 @dataclass(frozen=True)
@@ -235,7 +178,7 @@ class BodySystem(System):
     parameters : Parameters
         Tunable numbers, whose symbols stand in the functions and parts above.
     actuators : sequence
-        On frames, or `JointForce` on the name of a velocity.
+        On frames, or `JointForce` on the joint `q`, which stands for all velocities.
     """
 
     name: str
