@@ -19,10 +19,10 @@ from framefree.machine import Machine
 from framefree.machine.formats.markup import parse
 from framefree.machine.formats.mjcf import compiled
 from framefree.machine.formats.mjcf_text import document_of
-from framefree.machine.formats.mjcf_tree import Tree as MujocoTree
-from framefree.machine.formats.options import Options
+from framefree.machine.formats.mjcf_tree import MjcfTree
+from framefree.machine.formats.options import ReadOptions
 from framefree.machine.formats.source import source_of
-from framefree.machine.layouts import Layout, layout
+from framefree.machine.layouts import EngineLayout, layout
 from framefree.machine.problems import Problems
 from framefree.machine.units import Units, with_unit_diagonal
 from framefree.motion import Equations
@@ -66,13 +66,13 @@ class ModelSource:
     def mujoco(self) -> tuple[Any, list[str]]:
         """Return MuJoCo's model of an MJCF file, made safe, and our names of its joints."""
         source = self._source
-        chosen = {k: v for k, v in self.reading.items() if k in Options.__dataclass_fields__}
+        chosen = {k: v for k, v in self.reading.items() if k in ReadOptions.__dataclass_fields__}
         without = chosen.get("without", ())
         chosen["without"] = (without,) if isinstance(without, str) else tuple(without)
-        options = Options(**chosen)
+        options = ReadOptions(**chosen)
         document = document_of(source, parse(source.data, source.name), options)
         model, _ = compiled(document)
-        tree = MujocoTree(model, document, options, Problems())
+        tree = MjcfTree(model, document, options, Problems())
         return model, [tree.joint_names.get(i, "") for i in range(model.njnt)]
 
 
@@ -80,7 +80,7 @@ class ModelSource:
 class Peer:
     """Another engine's mass matrix, force and acceleration at one state, in its own layout."""
 
-    layout: Layout
+    layout: EngineLayout
     mass: Callable[[np.ndarray], np.ndarray]
     inverse: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
     forward: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]

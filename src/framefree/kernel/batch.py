@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from framefree.kernel.code import Code, Module
-from framefree.kernel.program import GROUPS, Program
+from framefree.kernel.program import GROUPS, KernelProgram
 from framefree.kernel.rows import define_gather, define_scatter
 from framefree.kernel.stages import define_stage
 
@@ -20,7 +20,7 @@ PORT = 24
 TILES = "ptr %workspace, i64 %groups, ptr %ports, i64 %first, i64 %last"
 
 
-def define_program(module: Module, program: Program) -> None:
+def define_program(module: Module, program: KernelProgram) -> None:
     """Define ``i32 run(ports, first, last)``: evaluate rows ``first <= row < last``.
 
     It returns 0, or 1 if there is no memory for the workspace.
@@ -31,7 +31,7 @@ def define_program(module: Module, program: Program) -> None:
     define_outer(module, program, "run", "tiles", "")
 
 
-def _define_tiles(module: Module, program: Program) -> None:
+def _define_tiles(module: Module, program: KernelProgram) -> None:
     """Define the loop over tiles, given a workspace for `groups` groups."""
     code = Code(module)
     inputs, outputs = program.graph.inputs, program.graph.outputs
@@ -51,7 +51,7 @@ def _define_tiles(module: Module, program: Program) -> None:
     module.define("tiles", f"internal void @tiles({TILES})", code, "noinline nounwind")
 
 
-def set_fixed(code: Code, program: Program) -> None:
+def set_fixed(code: Code, program: KernelProgram) -> None:
     """Fill the output slots that never change."""
     size = code.lanes * 8
     with code.loop(0, "%groups") as group:
@@ -75,7 +75,7 @@ class Tile:
     """Emits what happens to one tile of rows."""
 
     code: Code
-    program: Program
+    program: KernelProgram
     row: str
     groups: str
 
@@ -128,7 +128,7 @@ class Tile:
         )
 
 
-def define_outer(module: Module, program: Program, name: str, tiles: str, extra: str) -> None:
+def define_outer(module: Module, program: KernelProgram, name: str, tiles: str, extra: str) -> None:
     """Define ``i32 name(ports, first, last, extra...)``, which finds memory and calls `tiles`."""
     code = Code(module)
     stride = program.slots * code.lanes * 8

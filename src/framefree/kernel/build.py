@@ -15,7 +15,7 @@ import numpy as np
 from framefree.kernel import cache
 from framefree.kernel.graph import Port, read
 from framefree.kernel.interpreter import HEADER
-from framefree.kernel.native import Layout, assembly, compile_object
+from framefree.kernel.native import TileLayout, assembly, compile_object
 from framefree.kernel.optimise import optimise
 from framefree.kernel.program import GROUPS, lay_out
 from framefree.kernel.target import Target
@@ -27,7 +27,7 @@ def build(
     outputs: tuple[Port, ...],
     target: Target,
     keep: bool | str | os.PathLike,
-) -> tuple[bytes, Layout]:
+) -> tuple[bytes, TileLayout]:
     """Return the object file of a function, from the cache if it is there.
 
     `keep` says whether to use the cache, or names a folder for it.
@@ -36,10 +36,10 @@ def build(
     place = cache.place(None if isinstance(keep, bool) else keep)
     if key is not None and (stored := cache.load(key, place)) is not None:
         length = int.from_bytes(stored[:4], "little")
-        return stored[4 + length :], Layout(**json.loads(stored[4 : 4 + length]))
+        return stored[4 + length :], TileLayout(**json.loads(stored[4 : 4 + length]))
     program = lay_out(optimise(read(function, inputs, outputs), fma=target.fma))
     binary = compile_object(assembly(program, target), target)
-    layout = Layout(rows=target.lanes * GROUPS, weight=program.weight)
+    layout = TileLayout(rows=target.lanes * GROUPS, weight=program.weight)
     if key is not None:
         facts = json.dumps(vars(layout)).encode()
         cache.store(key, len(facts).to_bytes(4, "little") + facts + binary, place)

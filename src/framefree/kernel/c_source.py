@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from framefree.kernel.graph import BINARY, TRUTHS, UNARY, Graph, Node
 from framefree.kernel.optimise import optimise
-from framefree.kernel.program import Program, Stage, lay_out
+from framefree.kernel.program import KernelProgram, Stage, lay_out
 
 # Words that a compiler of C or C++ keeps for itself, and names that <math.h> takes.
 KEYWORDS = """
@@ -176,13 +176,13 @@ def c_source(graph: Graph, name: str) -> CSource:
         or digit, and at the end where a name is taken.
     """
     program = lay_out(optimise(graph, fma=True))
-    return _Writer(program, name).write()
+    return _CWriter(program, name).write()
 
 
-class _Writer:
+class _CWriter:
     """Writes a program; its names are chosen first."""
 
-    def __init__(self, program: Program, name: str) -> None:
+    def __init__(self, program: KernelProgram, name: str) -> None:
         self.program, self.graph = program, program.graph
         taken: set[str] = set()
         self.name = _identifier(name, taken)
@@ -239,7 +239,7 @@ class _Writer:
             text += FMA
         text += "".join(body for name, body in DEFINITIONS.items() if name in used)
         fixed = [f"{self.place(slot)} = {_literal(v)};" for slot, v in self.program.fixed.items()]
-        bodies = [_Body(self, stage).lines() for stage in self.program.stages]
+        bodies = [_CStage(self, stage).lines() for stage in self.program.stages]
         if not self.split:
             return f"{text}\n{signature}\n{_block([*bodies[0], *fixed, *self._unused(bodies)])}"
         calls = []
@@ -275,10 +275,10 @@ class _Writer:
         return [f"(void){name};" for name in (*unused, *empty)]
 
 
-class _Body:
+class _CStage:
     """The statements of one stage."""
 
-    def __init__(self, writer: _Writer, stage: Stage) -> None:
+    def __init__(self, writer: _CWriter, stage: Stage) -> None:
         self.writer, self.stage = writer, stage
         self.nodes = writer.graph.nodes
 

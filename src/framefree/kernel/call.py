@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from framefree.kernel.graph import Port
-from framefree.kernel.native import Layout, Native
+from framefree.kernel.native import Native, TileLayout
 from framefree.kernel.threads import split
 
 
@@ -22,7 +22,7 @@ class Caller:
         inputs: Sequence[Port],
         outputs: Sequence[Port],
         native: Native,
-        layout: Layout,
+        layout: TileLayout,
     ) -> None:
         self.name, self.inputs, self.outputs = name, tuple(inputs), tuple(outputs)
         self.native, self.layout = native, layout

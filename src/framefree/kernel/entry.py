@@ -12,7 +12,7 @@ The layout of NumPy's array object that is used here is checked once per process
 from framefree.kernel.batch import PORT
 from framefree.kernel.code import Code, Module
 from framefree.kernel.graph import Port
-from framefree.kernel.program import Program
+from framefree.kernel.program import KernelProgram
 
 # Offsets in NumPy's array object, after the object header.
 DATA, NDIM, DIMENSIONS, DESCR, FLAGS = 0, 8, 16, 40, 48
@@ -22,7 +22,7 @@ FLOAT64 = 12  # NumPy's type number
 RELEASE = 100_000  # weight of work above which other Python threads may run meanwhile
 
 
-def define_entry(module: Module, program: Program, header: int) -> None:
+def define_entry(module: Module, program: KernelProgram, header: int) -> None:
     """Define ``entry``; `header` is the size of an object's header."""
     code = Code(module)
     inputs, outputs = program.graph.inputs, program.graph.outputs
@@ -159,7 +159,7 @@ def _record(code: Code, records: str, index: int, data: str, step: str) -> None:
 
 
 def _take_results(
-    code: Code, program: Program, records: str, sizes: tuple[str, str], header: int
+    code: Code, program: KernelProgram, records: str, sizes: tuple[str, str], header: int
 ) -> str:
     """Check ``out=``: arrays of the right shape that share no memory with anything else."""
     inputs, outputs = program.graph.inputs, program.graph.outputs
@@ -228,7 +228,7 @@ def _release(code: Code, arrays: list[str]) -> None:
         code.do(f"call void {code.external('Py_DecRef')}(ptr {array})")
 
 
-def _run(code: Code, program: Program, records: str, rows: str, arrays: list[str]) -> None:
+def _run(code: Code, program: KernelProgram, records: str, rows: str, arrays: list[str]) -> None:
     """Run, letting other Python threads work meanwhile if it takes long.
 
     If there is no memory for the workspace, release the arrays and leave with the error.

@@ -52,7 +52,7 @@ def jax_function(graph: Graph, name: str) -> Callable:
     name : str
         Of the function.
     """
-    program = Program(graph)
+    program = JaxProgram(graph)
 
     def function(*arguments, **named):
         values = list(map(jnp.asarray, _bind(name, graph.inputs, arguments, named)))
@@ -72,7 +72,7 @@ def jax_function(graph: Graph, name: str) -> Callable:
     return function
 
 
-class Program:
+class JaxProgram:
     """A graph ready to run, and its derivatives, each made when it is first needed."""
 
     def __init__(self, graph: Graph) -> None:
@@ -85,14 +85,14 @@ class Program:
         return schedule(optimise(self.graph, fma=True))
 
     @functools.cached_property
-    def tangent(self) -> "Program":
+    def tangent(self) -> "JaxProgram":
         """From (x, dx) to J(x) dx."""
-        return Program(derivative.tangent(self.graph))
+        return JaxProgram(derivative.tangent(self.graph))
 
     @functools.cached_property
-    def adjoint(self) -> "Program":
+    def adjoint(self) -> "JaxProgram":
         """From (x, y_bar) to J(x)^T y_bar."""
-        return Program(derivative.adjoint(self.graph))
+        return JaxProgram(derivative.adjoint(self.graph))
 
 
 def _bind(name: str, ports: Sequence[Port], arguments: tuple, named: dict) -> list:
@@ -176,7 +176,7 @@ OPERATIONS: dict[str, Callable] = {
 }
 
 
-def _run(x, *, program: Program, columns: int = COLUMNS):
+def _run(x, *, program: JaxProgram, columns: int = COLUMNS):
     """Evaluate a program on columns: (inputs, n) gives (outputs, n)."""
     count = x.shape[1]
     if count <= columns:
@@ -218,17 +218,17 @@ evaluate_p = Primitive("framefree_evaluate")
 linear_p = Primitive("framefree_linear")
 
 
-def _run_linear(x, dx, *, program: Program, columns: int = COLUMNS):
+def _run_linear(x, dx, *, program: JaxProgram, columns: int = COLUMNS):
     return _run(jnp.concatenate([x, dx]), program=program.tangent, columns=columns)
 
 
-def _evaluate_jvp(primals, tangents, *, program: Program):
+def _evaluate_jvp(primals, tangents, *, program: JaxProgram):
     (x,), (dx,) = primals, tangents
     y = evaluate_p.bind(x, program=program)
     return y, linear_p.bind(x, ad.instantiate_zeros(dx), program=program)
 
 
-def _linear_jvp(primals, tangents, *, program: Program):
+def _linear_jvp(primals, tangents, *, program: JaxProgram):
     x, dx = primals
     x_dot, dx_dot = map(ad.instantiate_zeros, tangents)
     y = linear_p.bind(x, dx, program=program)
@@ -238,7 +238,7 @@ def _linear_jvp(primals, tangents, *, program: Program):
     return y, linear_p.bind(both, both_dot, program=program.tangent)
 
 
-def _linear_transpose(y_bar, x, dx, *, program: Program):
+def _linear_transpose(y_bar, x, dx, *, program: JaxProgram):
     if isinstance(y_bar, ad.Zero):
         return None, None
     return None, evaluate_p.bind(jnp.concatenate([x, y_bar]), program=program.adjoint)
@@ -247,7 +247,7 @@ def _linear_transpose(y_bar, x, dx, *, program: Program):
 def _batched(primitive: Primitive) -> Callable:
     """Make a mapped axis part of the columns."""
 
-    def rule(arrays, axes, *, program: Program):
+    def rule(arrays, axes, *, program: JaxProgram):
         length = next(a.shape[k] for a, k in zip(arrays, axes, strict=True) if k is not None)
         columns = [
             jnp.broadcast_to(a[:, :, None], (*a.shape, length))
@@ -263,7 +263,7 @@ def _batched(primitive: Primitive) -> Callable:
 
 
 def _register(primitive: Primitive, function: Callable) -> None:
-    def shape(x, *rest, program: Program):
+    def shape(x, *rest, program: JaxProgram):
         return x.update(shape=(program.size, x.shape[1]))
 
     on_cpu = functools.partial(function, columns=CPU_COLUMNS)

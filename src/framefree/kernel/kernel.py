@@ -13,7 +13,7 @@ from framefree.kernel.c_source import CSource, c_source
 from framefree.kernel.call import Caller
 from framefree.kernel.graph import CompileError, Graph, Port, read
 from framefree.kernel.native import load_object
-from framefree.kernel.rollout import Options, Rollout, roll
+from framefree.kernel.rollout import Rollout, RolloutOptions, roll
 from framefree.kernel.target import host
 
 
@@ -85,7 +85,7 @@ class Kernel:
         progress : callable, optional
             Called now and then with the number of steps done.
         """
-        options = Options(steps, every, dt, t0, dict(sequences or {}), threads, progress)
+        options = RolloutOptions(steps, every, dt, t0, dict(sequences or {}), threads, progress)
         return roll(self._caller, arguments, named, options)
 
     def __reduce__(self):

@@ -2,15 +2,15 @@
 
 from framefree.kernel.batch import TILES, Tile, over_tiles, set_fixed
 from framefree.kernel.code import Code, Module
-from framefree.kernel.program import Program, Stage
+from framefree.kernel.program import KernelProgram, Stage
 from framefree.kernel.stages import StageBody
 
 
 def define_variant(
     module: Module,
     name: str,
-    program: Program,
-    variant: Program,
+    program: KernelProgram,
+    variant: KernelProgram,
     constant: tuple[bool, ...],
     scratch: int,
 ) -> None:
@@ -53,7 +53,7 @@ class _CallBody(StageBody):
     def __init__(
         self,
         code: Code,
-        program: Program,
+        program: KernelProgram,
         stage: Stage,
         places: dict[int, tuple[str, int]],
         constant: tuple[bool, ...],
@@ -101,7 +101,7 @@ def define_walk(module: Module, variants: int, calls: int, width: int) -> None:
     module.define("stage0", "internal void @stage0(ptr %workspace, i64 %groups)", code)
 
 
-def define_tiles(module: Module, program: Program) -> None:
+def define_tiles(module: Module, program: KernelProgram) -> None:
     """Define the loop over tiles, given a workspace for `groups` groups."""
     code = Code(module)
     set_fixed(code, program)

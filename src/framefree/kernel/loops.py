@@ -36,9 +36,9 @@ from framefree.kernel.graph import CompileError, Graph, Port, read
 from framefree.kernel.interpreter import HEADER
 from framefree.kernel.kernel import Kernel
 from framefree.kernel.loopcode import define_run, define_tiles, define_variant, define_walk
-from framefree.kernel.native import Layout, Native, compile_object, load_object
+from framefree.kernel.native import Native, TileLayout, compile_object, load_object
 from framefree.kernel.optimise import optimise
-from framefree.kernel.program import Program, Stage, lay_out
+from framefree.kernel.program import KernelProgram, Stage, lay_out
 from framefree.kernel.target import Target, host
 from framefree.kernel.timeloop import define_rollout
 
@@ -113,7 +113,7 @@ class Calls:
         self._free: dict[int, list[Block]] = {}
         self._zeros: list[Block] = []
         self._written = bytearray()
-        self._programs: list[Program] = []
+        self._programs: list[KernelProgram] = []
 
     # ------------------------------------------------------------------ blocks
 
@@ -273,7 +273,7 @@ class Calls:
     def _ports(self) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
         return tuple(port for port, _ in self.inputs), tuple(port for port, _ in self.outputs)
 
-    def _object(self, program: Program, target: Target, use_cache: bool) -> bytes:
+    def _object(self, program: KernelProgram, target: Target, use_cache: bool) -> bytes:
         """Return the object file, from the cache if it is there."""
         key = self._key(target) if use_cache and cache.enabled() else None
         binary = cache.load(key) if key is not None else None
@@ -283,11 +283,11 @@ class Calls:
                 cache.store(key, binary)
         return binary
 
-    def _program(self) -> Program:
+    def _program(self) -> KernelProgram:
         """Return what the loops over rows and time need to know: ports, slots and weight."""
         zeros = [k for block in self._zeros for k in range(block.start, block.start + block.size)]
         scratch = max((_temporaries(variant) for variant in self._laid_out), default=0)
-        return Program(
+        return KernelProgram(
             Graph(*self._ports, (), ()),
             tuple(block.start for _, block in self.inputs),
             tuple(block.start for _, block in self.outputs),
@@ -298,7 +298,7 @@ class Calls:
         )
 
     @property
-    def _laid_out(self) -> list[Program]:
+    def _laid_out(self) -> list[KernelProgram]:
         """The functions as programs of their own."""
         found = self._programs
         for variant in self._kinds[len(found) :]:
@@ -309,7 +309,7 @@ class Calls:
             found.append(lay_out(optimise(graph, fma=host().fma)))
         return found
 
-    def _assembly(self, program: Program, target: Target) -> str:
+    def _assembly(self, program: KernelProgram, target: Target) -> str:
         module = Module(target)
         scratch = self._slots
         for index, (variant, kind) in enumerate(zip(self._laid_out, self._kinds, strict=True)):
@@ -394,11 +394,11 @@ def _as_columns(function: ca.Function) -> ca.Function:
     return ca.Function(function.name(), symbols, results, function.name_in(), function.name_out())
 
 
-def _layout(program: Program, target: Target) -> Layout:
+def _layout(program: KernelProgram, target: Target) -> TileLayout:
     """Choose how many rows go through the list of calls together."""
     fitting = NEAR // (program.slots * target.lanes * 8)
     groups = max(1, min(fitting, MOST_GROUPS))
-    return Layout(rows=target.lanes * groups, weight=program.weight)
+    return TileLayout(rows=target.lanes * groups, weight=program.weight)
 
 
 def _join(native: Native, single: Native) -> None:
@@ -408,7 +408,7 @@ def _join(native: Native, single: Native) -> None:
     ctypes.memmove(place, ctypes.byref(address), ctypes.sizeof(address))
 
 
-def _temporaries(variant: Program) -> int:
+def _temporaries(variant: KernelProgram) -> int:
     ports = (*variant.graph.inputs, *variant.graph.outputs)
     return max(variant.slots - sum(port.size for port in ports), 0)
 

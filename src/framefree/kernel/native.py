@@ -11,7 +11,7 @@ from framefree.kernel.batch import PORT, define_program
 from framefree.kernel.code import Module
 from framefree.kernel.entry import define_entry
 from framefree.kernel.interpreter import HEADER, addresses
-from framefree.kernel.program import Program
+from framefree.kernel.program import KernelProgram
 from framefree.kernel.target import Target
 from framefree.kernel.timeloop import PLAN, define_rollout
 
@@ -48,7 +48,7 @@ class Native:
 
 
 @dataclass(frozen=True)
-class Layout:
+class TileLayout:
     """What callers need to know about compiled code.
 
     Attributes
@@ -63,7 +63,7 @@ class Layout:
     weight: int
 
 
-def assembly(program: Program, target: Target) -> str:
+def assembly(program: KernelProgram, target: Target) -> str:
     """Write a program as LLVM assembly."""
     module = Module(target)
     define_program(module, program)

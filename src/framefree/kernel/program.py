@@ -42,7 +42,7 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Program:
+class KernelProgram:
     """A graph, its stages and the slots of its workspace.
 
     Attributes
@@ -66,7 +66,7 @@ class Program:
     weight: int
 
 
-def lay_out(graph: Graph) -> Program:
+def lay_out(graph: Graph) -> KernelProgram:
     """Choose stages and slots for a graph."""
     input_slots, outputs_at = _consecutive(0, [port.size for port in graph.inputs])
     output_slots, free = _consecutive(outputs_at, [port.size for port in graph.outputs])
@@ -83,7 +83,9 @@ def lay_out(graph: Graph) -> Program:
     weights = [WEIGHTS.get(node[0], 1) for node in graph.nodes]
     cuts = _cuts(graph, weights)
     stages, slots = _stages(graph, cuts, input_slots, targets, free)
-    return Program(graph, input_slots, output_slots, fixed, stages, max(slots, 1), sum(weights))
+    return KernelProgram(
+        graph, input_slots, output_slots, fixed, stages, max(slots, 1), sum(weights)
+    )
 
 
 def _consecutive(start: int, sizes: Sequence[int]) -> tuple[tuple[int, ...], int]:

@@ -47,7 +47,7 @@ class Rollout:
 
 
 @dataclass(frozen=True)
-class Options:
+class RolloutOptions:
     """How a roll-out proceeds; see `Kernel.rollout`."""
 
     steps: int
@@ -81,7 +81,7 @@ class Options:
         return self.steps // self.every
 
 
-def roll(caller: Caller, arguments: Sequence, named: Mapping, options: Options) -> Rollout:
+def roll(caller: Caller, arguments: Sequence, named: Mapping, options: RolloutOptions) -> Rollout:
     """Run a roll-out."""
     if caller.native.rollout is None:
         raise ValueError(
@@ -111,7 +111,7 @@ def roll(caller: Caller, arguments: Sequence, named: Mapping, options: Options) 
 
 
 def _arguments(
-    caller: Caller, feedback: Feedback, arguments: Sequence, named: Mapping, options: Options
+    caller: Caller, feedback: Feedback, arguments: Sequence, named: Mapping, options: RolloutOptions
 ) -> tuple[dict[int, np.ndarray], int | None]:
     """Convert and check all inputs; return them by index, and the batch size."""
     given: dict[int, tuple[Port, np.ndarray]] = {}
@@ -147,7 +147,7 @@ def _make_records(
     feedback: Feedback,
     work: dict[int, np.ndarray],
     rows: int,
-    options: Options,
+    options: RolloutOptions,
 ) -> tuple[dict[int, np.ndarray], dict[int, np.ndarray]]:
     """Make the arrays to record in, by index of the output; the initial states are in them."""
     states = {}
@@ -167,7 +167,7 @@ def _port_records(
     feedback: Feedback,
     arrays: dict[int, np.ndarray],
     results: dict[int, np.ndarray],
-    options: Options,
+    options: RolloutOptions,
 ) -> list[tuple[int, int, int]]:
     """Say for each port where its data is, and how far it is from row to row and step to step."""
     records = []
@@ -189,7 +189,7 @@ def _run(
     records: ctypes.Array,
     arrays: Sequence[np.ndarray],
     rows: int,
-    options: Options,
+    options: RolloutOptions,
 ) -> None:
     """Run the native loop in chunks, so that Python can show progress or be interrupted."""
     native = caller.native.rollout

@@ -3,13 +3,13 @@
 from framefree.kernel.code import ALIGNED, Code, Module
 from framefree.kernel.elementary import elementary, sin_cos
 from framefree.kernel.graph import TRUTHS
-from framefree.kernel.program import Program, Stage
+from framefree.kernel.program import KernelProgram, Stage
 
 FLOATING = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 COMPARISONS = {"lt": "olt", "le": "ole", "eq": "oeq", "ne": "une"}
 
 
-def define_stage(module: Module, name: str, program: Program, stage: Stage) -> None:
+def define_stage(module: Module, name: str, program: KernelProgram, stage: Stage) -> None:
     """Define ``void name(workspace, groups)``."""
     code = Code(module)
     stride = program.slots * code.lanes * 8
@@ -24,7 +24,7 @@ def define_stage(module: Module, name: str, program: Program, stage: Stage) -> N
 class StageBody:
     """Emits the nodes of one stage."""
 
-    def __init__(self, code: Code, program: Program, stage: Stage, base: str) -> None:
+    def __init__(self, code: Code, program: KernelProgram, stage: Stage, base: str) -> None:
         self.code, self.stage, self.base = code, stage, base
         self.nodes = program.graph.nodes
         self.values: dict[int, str] = {}  # node -> vector

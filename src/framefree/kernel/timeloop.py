@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from framefree.kernel.batch import TILES, Tile, define_outer, over_tiles, set_fixed
 from framefree.kernel.code import Code, Module
 from framefree.kernel.graph import Port
-from framefree.kernel.program import Program
+from framefree.kernel.program import KernelProgram
 from framefree.kernel.rows import spread
 
 SUFFIX = "_next"
@@ -50,7 +50,7 @@ def find_feedback(inputs: tuple[Port, ...], outputs: tuple[Port, ...]) -> Feedba
     return Feedback(states, time)
 
 
-def define_rollout(module: Module, program: Program) -> None:
+def define_rollout(module: Module, program: KernelProgram) -> None:
     """Define ``rollout`` if any output is fed back."""
     feedback = find_feedback(program.graph.inputs, program.graph.outputs)
     if not feedback.states:

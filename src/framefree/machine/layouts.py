@@ -33,7 +33,7 @@ class _Segment:
 
 
 @dataclass(frozen=True)
-class Layout:
+class EngineLayout:
     """Conversion of states between a machine and another engine; arrays (n,) or (batch, n).
 
     Attributes
@@ -130,7 +130,7 @@ class Layout:
         return result
 
 
-def layout(machine: Any, engine: str, order: Sequence[str] | None = None) -> Layout:
+def layout(machine: Any, engine: str, order: Sequence[str] | None = None) -> EngineLayout:
     """Return the conversion to an engine that has our joints in this order, by default in ours.
 
     Joints without motion may be left out of `order`.
@@ -159,7 +159,7 @@ def layout(machine: Any, engine: str, order: Sequence[str] | None = None) -> Lay
             )
         )
         q, w = q + wide, w + kind.nv
-    return Layout(engine, machine.nx, q, machine.nv, tuple(segments))
+    return EngineLayout(engine, machine.nx, q, machine.nv, tuple(segments))
 
 
 def _check_order(machine: Any, order: list[str], problems: Problems) -> None:

@@ -14,7 +14,7 @@ from framefree.machine.description import Description
 from framefree.machine.formats.write_mjcf import to_mjcf
 from framefree.machine.formats.write_urdf import to_urdf
 from framefree.machine.joint import Joint
-from framefree.machine.layouts import Layout, layout
+from framefree.machine.layouts import EngineLayout, layout
 from framefree.machine.parameters import Parameters
 from framefree.machine.part import plain, set_field
 from framefree.machine.problems import MachineError
@@ -109,7 +109,7 @@ class Machine(Description):
                 target[slices[part]] = values
         return x, v, u
 
-    def layout(self, engine: str, order: Sequence[str] | None = None) -> Layout:
+    def layout(self, engine: str, order: Sequence[str] | None = None) -> EngineLayout:
         """Return the conversion of states to and from "pinocchio" or "mujoco".
 
         `order` lists our joints in the order in which the other engine has them.

@@ -9,7 +9,7 @@ import numpy as np
 
 from framefree.machine.formats.markup import ReadError, parse
 from framefree.machine.formats.mjcf import read_mjcf
-from framefree.machine.formats.options import Options
+from framefree.machine.formats.options import ReadOptions
 from framefree.machine.formats.source import Packages, source_of
 from framefree.machine.formats.urdf import read_urdf
 from framefree.machine.machine import Machine
@@ -68,7 +68,7 @@ def read(
         Listing everything that is wrong, each with file, element and line where known.
     """
     names = (without,) if isinstance(without, str) else tuple(without)
-    options = Options(base, strict, mimic, keep_fixed, motors, names)
+    options = ReadOptions(base, strict, mimic, keep_fixed, motors, names)
     source = source_of(path_or_text, packages)
     root = parse(source.data, source.name)
     found = _ROOTS.get(root.tag) if format is None else format

@@ -16,7 +16,7 @@ SLACK = 1e-9
 
 
 @dataclass(frozen=True)
-class InputLimits:
+class ActuatorLimits:
     """What the inputs of a machine must keep to.
 
     Attributes
@@ -38,7 +38,7 @@ class InputLimits:
     servos: tuple[JointForce, ...]
 
     @classmethod
-    def of(cls, machine: Machine) -> "InputLimits":
+    def of(cls, machine: Machine) -> "ActuatorLimits":
         """Return the limits of a machine's actuators."""
         lower, upper = (np.array(bound) for bound in machine.input_limits)
         servos, rows, sides = [], [np.zeros((0, machine.nu))], [np.zeros(0)]
@@ -60,7 +60,7 @@ class InputLimits:
         return cls(machine, lower, upper, np.vstack(rows), np.concatenate(sides), tuple(servos))
 
     @classmethod
-    def none(cls, machine: Machine) -> "InputLimits":
+    def none(cls, machine: Machine) -> "ActuatorLimits":
         """Return no limits."""
         infinite = np.full(machine.nu, np.inf)
         return cls(machine, -infinite, infinite, np.zeros((0, machine.nu)), np.zeros(0), ())

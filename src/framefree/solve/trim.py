@@ -13,7 +13,7 @@ from framefree.motion.constrained.project import ClosureError
 from framefree.motion.equations import Equations
 from framefree.solve.balance import Balance, balance_of, small_motions
 from framefree.solve.errors import SolveError
-from framefree.solve.input_limits import InputLimits
+from framefree.solve.input_limits import ActuatorLimits
 from framefree.solve.inverse_kinematics import held_velocities
 from framefree.solve.least_squares import LeastSquares, minimise
 from framefree.solve.relax import relaxed
@@ -191,7 +191,9 @@ class _TrimSearch:
 
     def _set_inputs(self, u0: Any, *, limits: bool) -> None:
         nu = self.machine.nu
-        self.limits = InputLimits.of(self.machine) if limits else InputLimits.none(self.machine)
+        self.limits = (
+            ActuatorLimits.of(self.machine) if limits else ActuatorLimits.none(self.machine)
+        )
         u = np.zeros(nu) if u0 is None else np.asarray(u0, dtype=float)
         if u.shape != (nu,) or not np.isfinite(u).all():
             raise SolveError(f"inputs must be {nu} finite numbers, got {u0!r}")

@@ -19,21 +19,21 @@ from framefree.machine.formats.mjcf_equality import equalities
 from framefree.machine.formats.mjcf_refuse import refuse
 from framefree.machine.formats.mjcf_shapes import shapes
 from framefree.machine.formats.mjcf_text import Document, document_of
-from framefree.machine.formats.mjcf_tree import Tree
-from framefree.machine.formats.options import Options
+from framefree.machine.formats.mjcf_tree import MjcfTree
+from framefree.machine.formats.options import ReadOptions
 from framefree.machine.formats.source import Source
 from framefree.machine.machine import Machine
 from framefree.machine.problems import Problems
 
 
-def read_mjcf(source: Source, root: Element, options: Options) -> Machine:
+def read_mjcf(source: Source, root: Element, options: ReadOptions) -> Machine:
     """Return the machine that a <mujoco> element describes."""
     document = document_of(source, root, options)
     model, warnings = compiled(document)
     problems = Problems()
     ignored = [*document.ignored, *refuse(model, document, options, problems)]
     problems.raise_if_any(ReadError)
-    tree = Tree(model, document, options, problems)
+    tree = MjcfTree(model, document, options, problems)
     loops, couplings, frames = equalities(model, tree, problems)
     driven = actuators(model, tree, problems)
     drawn = shapes(model, tree, document)

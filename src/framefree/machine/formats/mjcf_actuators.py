@@ -8,13 +8,13 @@ import numpy as np
 
 from framefree.machine.actuators import Actuator, JointForce, Wrench
 from framefree.machine.formats.mjcf_engine import column, enabled, value
-from framefree.machine.formats.mjcf_tree import BALL, FREE, HINGE, SLIDE, Tree
+from framefree.machine.formats.mjcf_tree import BALL, FREE, HINGE, SLIDE, MjcfTree
 from framefree.machine.formats.poses import pose_of_quaternion
 from framefree.machine.keyframe import Keyframe
 from framefree.machine.problems import MachineError, Problems
 
 
-def actuators(model: Any, tree: Tree, problems: Problems) -> list[Actuator]:
+def actuators(model: Any, tree: MjcfTree, problems: Problems) -> list[Actuator]:
     """Return the actuators: motors and servos on joints, wrenches on sites."""
     found: list[Actuator] = []
     if not enabled(model, "ACTUATION"):
@@ -77,7 +77,7 @@ def _force_limits(model: Any, i: int) -> tuple[float, float]:
     return float(model.actuator_forcerange[i, 0]), float(model.actuator_forcerange[i, 1])
 
 
-def _joint_force(model: Any, tree: Tree, i: int, name: str) -> JointForce | None:
+def _joint_force(model: Any, tree: MjcfTree, i: int, name: str) -> JointForce | None:
     transmission = int(model.actuator_trntype[i])
     in_parent = transmission == value("mjtTrn", "mjTRN_JOINTINPARENT")
     if transmission != value("mjtTrn", "mjTRN_JOINT") and not in_parent:
@@ -116,7 +116,7 @@ def _joint_force(model: Any, tree: Tree, i: int, name: str) -> JointForce | None
     )
 
 
-def _wrench(model: Any, tree: Tree, i: int, name: str) -> Wrench:
+def _wrench(model: Any, tree: MjcfTree, i: int, name: str) -> Wrench:
     site, reference = (int(k) for k in model.actuator_trnid[i])
     bias = _bias(model, i)
     if reference >= 0:
@@ -133,7 +133,7 @@ def _wrench(model: Any, tree: Tree, i: int, name: str) -> Wrench:
     return Wrench(name, tree.site_names[site], direction, lower, upper)
 
 
-def keyframes(model: Any, tree: Tree, driven: list[Actuator]) -> list[Keyframe]:
+def keyframes(model: Any, tree: MjcfTree, driven: list[Actuator]) -> list[Keyframe]:
     """Return the keyframes by joint and actuator name, and where the model starts.
 
     A MJCF model starts where its bodies are drawn; where that is not our neutral configuration, it
@@ -154,7 +154,7 @@ def keyframes(model: Any, tree: Tree, driven: list[Actuator]) -> list[Keyframe]:
     return found
 
 
-def _state(model: Any, tree: Tree, qpos: Any, qvel: Any) -> tuple[dict, dict]:
+def _state(model: Any, tree: MjcfTree, qpos: Any, qvel: Any) -> tuple[dict, dict]:
     """Return MuJoCo's state by joint name, with velocities of free joints in body axes."""
     x, v = {}, {}
     joints = {joint.name: joint for joint in tree.joints}

@@ -8,7 +8,7 @@ import numpy as np
 
 from framefree.machine.coupling import Coupling, Polynomial
 from framefree.machine.formats.mjcf_engine import enabled, value
-from framefree.machine.formats.mjcf_tree import SLIDE, Tree
+from framefree.machine.formats.mjcf_tree import SLIDE, MjcfTree
 from framefree.machine.formats.poses import pose_of_quaternion, posed
 from framefree.machine.frame import Frame
 from framefree.machine.loop import Loop
@@ -16,7 +16,7 @@ from framefree.machine.problems import MachineError, Problems
 
 
 def equalities(
-    model: Any, tree: Tree, problems: Problems
+    model: Any, tree: MjcfTree, problems: Problems
 ) -> tuple[list[Loop], list[Coupling], list[Frame]]:
     """Return loops, couplings, and the frames that the loops are made between."""
     found = _Equalities(model, tree)
@@ -34,7 +34,7 @@ def equalities(
 
 
 class _Equalities:
-    def __init__(self, model: Any, tree: Tree) -> None:
+    def __init__(self, model: Any, tree: MjcfTree) -> None:
         self.model = model
         self.tree = tree
         self.loops: list[Loop] = []

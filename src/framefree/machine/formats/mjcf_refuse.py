@@ -9,11 +9,11 @@ import numpy as np
 from framefree.machine.formats.mjcf_engine import column, enabled
 from framefree.machine.formats.mjcf_text import Document
 from framefree.machine.formats.mjcf_tree import FREE
-from framefree.machine.formats.options import Options
+from framefree.machine.formats.options import ReadOptions
 from framefree.machine.problems import Problems
 
 
-def refuse(model: Any, document: Document, options: Options, problems: Problems) -> list[str]:
+def refuse(model: Any, document: Document, options: ReadOptions, problems: Problems) -> list[str]:
     """Report what changes the motion and is not supported; return what was ignored."""
     ignored: list[str] = []
     report = _Report(document, options, problems, ignored)
@@ -32,7 +32,7 @@ class _Report:
     """Where refusals go: to the problems, or to what is ignored if the caller asked so."""
 
     def __init__(
-        self, document: Document, options: Options, problems: Problems, ignored: list[str]
+        self, document: Document, options: ReadOptions, problems: Problems, ignored: list[str]
     ) -> None:
         self.document = document
         self.without = options.without

@@ -8,7 +8,7 @@ import numpy as np
 
 from framefree.machine.formats.mjcf_engine import value
 from framefree.machine.formats.mjcf_text import Document
-from framefree.machine.formats.mjcf_tree import Tree
+from framefree.machine.formats.mjcf_tree import MjcfTree
 from framefree.machine.formats.poses import inverse, pose_of_quaternion, posed
 from framefree.machine.problems import MachineError
 from framefree.machine.shape import Shape
@@ -17,7 +17,7 @@ VISIBLE_GROUPS = 3
 """MuJoCo's viewer shows geoms of the first three groups unless told otherwise."""
 
 
-def shapes(model: Any, tree: Tree, document: Document) -> tuple[Shape, ...]:
+def shapes(model: Any, tree: MjcfTree, document: Document) -> tuple[Shape, ...]:
     """Return the geoms as shapes; what cannot be drawn is left out."""
     found = []
     for i in range(model.ngeom):
@@ -30,7 +30,7 @@ def shapes(model: Any, tree: Tree, document: Document) -> tuple[Shape, ...]:
     return tuple(found)
 
 
-def _shape(model: Any, tree: Tree, document: Document, i: int) -> Shape | None:
+def _shape(model: Any, tree: MjcfTree, document: Document, i: int) -> Shape | None:
     body, offset = tree.place[int(model.geom_bodyid[i])]
     pose = offset @ pose_of_quaternion(model.geom_pos[i], model.geom_quat[i])
     kind, size = int(model.geom_type[i]), np.array(model.geom_size[i])

@@ -23,7 +23,7 @@ from framefree.machine.formats.markup import (
     parse,
     quoted,
 )
-from framefree.machine.formats.options import Options
+from framefree.machine.formats.options import ReadOptions
 from framefree.machine.formats.source import Source, bytes_of
 from framefree.machine.problems import Problems
 
@@ -112,7 +112,7 @@ class Document:
 _GROUPS = {"equality": "equality", "actuator": "actuator", "tendon": "tendon", "keyframe": "key"}
 
 
-def document_of(source: Source, root: Element, options: Options) -> Document:
+def document_of(source: Source, root: Element, options: ReadOptions) -> Document:
     """Return the safe text of a model.
 
     Raises
@@ -120,7 +120,7 @@ def document_of(source: Source, root: Element, options: Options) -> Document:
     ReadError
         Listing every element that is refused, and every file that may not be read.
     """
-    writer = _Writer(source, options)
+    writer = _MjcfTextWriter(source, options)
     writer.write(root)
     writer.problems.raise_if_any(ReadError)
     return writer.document
@@ -139,8 +139,8 @@ class _Item:
     depth: int = 0
 
 
-class _Writer:
-    def __init__(self, source: Source, options: Options) -> None:
+class _MjcfTextWriter:
+    def __init__(self, source: Source, options: ReadOptions) -> None:
         self.source = source
         self.options = options
         self.problems = Problems()

@@ -19,7 +19,7 @@ from framefree.geometry.moments import Moments, MomentsError
 from framefree.machine.body import WORLD, Body
 from framefree.machine.formats.mjcf_engine import column, enabled
 from framefree.machine.formats.mjcf_text import Document
-from framefree.machine.formats.options import Options
+from framefree.machine.formats.options import ReadOptions
 from framefree.machine.formats.poses import pose_of_quaternion, posed
 from framefree.machine.frame import Frame
 from framefree.machine.joint import Joint
@@ -31,7 +31,7 @@ FREE, BALL, SLIDE, HINGE = range(4)
 _WORDS = {FREE: "free", BALL: "ball", SLIDE: "slide", HINGE: "hinge"}
 
 
-class Tree:
+class MjcfTree:
     """A model's bodies, joints and frames, and where each MuJoCo body went.
 
     Attributes
@@ -45,7 +45,7 @@ class Tree:
     """
 
     def __init__(
-        self, model: Any, document: Document, options: Options, problems: Problems
+        self, model: Any, document: Document, options: ReadOptions, problems: Problems
     ) -> None:
         self.model = model
         self.document = document

@@ -13,7 +13,7 @@ _CHOICES = {"base": (None, "free", "fixed"), "mimic": ("coupled", "independent")
 
 
 @dataclass(frozen=True)
-class Options:
+class ReadOptions:
     """Options of `framefree.read`, checked; see there."""
 
     base: str | None = None

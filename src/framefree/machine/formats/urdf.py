@@ -16,7 +16,7 @@ from framefree.machine.actuators import motors
 from framefree.machine.body import WORLD, Body
 from framefree.machine.coupling import Coupling
 from framefree.machine.formats.markup import Element, Place, ReadError
-from framefree.machine.formats.options import Options
+from framefree.machine.formats.options import ReadOptions
 from framefree.machine.formats.source import Source
 from framefree.machine.formats.urdf_elements import JointRecord, LinkRecord, RobotElements
 from framefree.machine.frame import Frame
@@ -35,7 +35,7 @@ _KINDS = {
 }
 
 
-def read_urdf(source: Source, robot: Element, options: Options) -> Machine:
+def read_urdf(source: Source, robot: Element, options: ReadOptions) -> Machine:
     """Return the machine that a <robot> element describes."""
     problems = Problems()
     elements = RobotElements(source, robot, problems)
@@ -129,7 +129,7 @@ def _depth_first(
 
 
 @dataclass
-class _Body:
+class _UrdfBody:
     """A body in the making: its own link's place, its joint and its mass so far."""
 
     name: str
@@ -142,7 +142,7 @@ class _Build:
     """Turns links, parents before children, into bodies, joints and frames."""
 
     def __init__(
-        self, file: str, elements: RobotElements, options: Options, problems: Problems
+        self, file: str, elements: RobotElements, options: ReadOptions, problems: Problems
     ) -> None:
         self.file = file
         self.options = options
@@ -152,7 +152,7 @@ class _Build:
         self.geometry: list[Shape] = []
         self.remarks: list[str] = []
         self.ignored: list[str] = []
-        self._bodies: dict[str, _Body] = {}
+        self._bodies: dict[str, _UrdfBody] = {}
         self._roomless: dict[str, list[JointRecord]] = {}
         self._links: dict[str, list[LinkRecord]] = {}
         self._place: dict[str, tuple[str, np.ndarray]] = {}
@@ -238,7 +238,7 @@ class _Build:
             if made is None:
                 made = Joint(record.name, Fixed(), parent, name)
             joint = made
-        self._bodies[name] = _Body(name, link.place, joint)
+        self._bodies[name] = _UrdfBody(name, link.place, joint)
         self._place[link.name] = (name, np.eye(4))
 
     def _joint(
@@ -337,7 +337,7 @@ class _Build:
         return name
 
 
-def _says_so_itself(body: _Body | None, link: LinkRecord) -> bool:
+def _says_so_itself(body: _UrdfBody | None, link: LinkRecord) -> bool:
     """Whether the body will report this link's inertia, because it has no other mass."""
     if body is None or body.moments is None or link.moments is None:
         return False

@@ -56,13 +56,13 @@ def to_mjcf(machine: Machine, *, without: str | Iterable[str] = (), meshes: bool
     """
     problems = Problems()
     check_numeric(machine, problems)
-    writer = _Writer(machine, {without} if isinstance(without, str) else set(without), problems)
+    writer = _MjcfWriter(machine, {without} if isinstance(without, str) else set(without), problems)
     root = writer.model(meshes)
     problems.raise_if_any(WriteError)
     return document(root, writer.remarks)
 
 
-class _Writer:
+class _MjcfWriter:
     def __init__(self, machine: Machine, without: set[str], problems: Problems) -> None:
         self.machine = machine
         self.without = without

@@ -25,7 +25,7 @@ from framefree.machine.problems import Problems
 
 
 @dataclass(frozen=True)
-class Motion:
+class MjcfJoint:
     """One of MuJoCo's joints: type, axis, name, and which of our velocities it stands for."""
 
     type: str
@@ -77,7 +77,7 @@ class JointWriter:
                     "moving body cannot be written: MuJoCo's axes are those of the parent"
                 )
 
-    def _numbers(self, joint: Joint, motion: Motion) -> dict[str, Any]:
+    def _numbers(self, joint: Joint, motion: MjcfJoint) -> dict[str, Any]:
         found = {
             name: self._one(joint, motion, field)
             for name, field in (
@@ -102,7 +102,7 @@ class JointWriter:
             found |= {"actuatorfrclimited": "true", "actuatorfrcrange": [-effort[0], effort[0]]}
         return found
 
-    def _one(self, joint: Joint, motion: Motion, field: str) -> float | None:
+    def _one(self, joint: Joint, motion: MjcfJoint, field: str) -> float | None:
         """Return the one number that MuJoCo has for all velocities of its joint."""
         values = np.asarray(getattr(joint, field))[motion.v]
         if len(set(values.tolist())) > 1:
@@ -112,7 +112,7 @@ class JointWriter:
             )
         return float(values[0]) or None
 
-    def _rest(self, joint: Joint, motion: Motion) -> float | None:
+    def _rest(self, joint: Joint, motion: MjcfJoint) -> float | None:
         rest = np.asarray(joint.rest)
         if isinstance(joint.kind, Spherical | Continuous):
             if not np.array_equal(rest, joint.kind.neutral) or isinstance(joint.kind, Continuous):
@@ -131,7 +131,7 @@ def is_plain_free(joint: Joint) -> bool:
     return plain and calm and not np.any(joint.armature)
 
 
-def motions_of(joint: Joint) -> list[Motion]:
+def motions_of(joint: Joint) -> list[MjcfJoint]:
     """Return the slides, hinges and balls that make up a joint; none if there are no such."""
     kind, name = joint.kind, joint.name
     if isinstance(kind, Revolute | Continuous):
@@ -146,16 +146,16 @@ def motions_of(joint: Joint) -> list[Motion]:
         first, second, normal = kind.basis.T
         parts = [("slide", first, ".px"), ("slide", second, ".py"), ("hinge", normal, ".angle")]
     elif isinstance(kind, Spherical):
-        return [Motion("ball", None, name, slice(0, 3))]
+        return [MjcfJoint("ball", None, name, slice(0, 3))]
     elif isinstance(kind, Free):
         slides = [
-            Motion("slide", axis, f"{name}.p{letter}", slice(i, i + 1))
+            MjcfJoint("slide", axis, f"{name}.p{letter}", slice(i, i + 1))
             for i, (axis, letter) in enumerate(zip(np.eye(3), "xyz", strict=True))
         ]
-        return [*slides, Motion("ball", None, f"{name}.q", slice(3, 6))]
+        return [*slides, MjcfJoint("ball", None, f"{name}.q", slice(3, 6))]
     else:
         return []
     return [
-        Motion(type, np.asarray(axis), name + suffix, slice(i, i + 1))
+        MjcfJoint(type, np.asarray(axis), name + suffix, slice(i, i + 1))
         for i, (type, axis, suffix) in enumerate(parts)
     ]

@@ -70,13 +70,13 @@ def to_urdf(machine: Machine, *, without: str | Iterable[str] = ()) -> str:
     """
     problems = Problems()
     check_numeric(machine, problems)
-    writer = _Writer(machine, {without} if isinstance(without, str) else set(without), problems)
+    writer = _UrdfWriter(machine, {without} if isinstance(without, str) else set(without), problems)
     robot = writer.robot()
     problems.raise_if_any(WriteError)
     return document(robot, writer.remarks)
 
 
-class _Writer:
+class _UrdfWriter:
     def __init__(self, machine: Machine, without: set[str], problems: Problems) -> None:
         self.machine = machine
         self.without = without
