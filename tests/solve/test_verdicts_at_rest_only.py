@@ -329,3 +329,24 @@ def test_inverse_kinematics_keeps_a_screw_within_its_turns():
         assert not beyond.reached
         assert "out of reach" in beyond.message
         assert beyond.x[0] == pytest.approx(0.8, abs=1e-9)
+
+
+# ------------------------------------------------------------------------------ the same twice
+
+
+@pytest.mark.parametrize(
+    ("system", "x", "v"),
+    [
+        (pendulum(damping=0.3), [0.0], [0.0]),
+        (pendulum_on_a_cart(), [0.3, np.pi], [1.0, 0.0]),
+        (sleigh(0.4), [0.0, 0.0, 1.0, 0.0], [2.0, 0.0, 0.0]),
+        (rolling_disc(), [2.5 * G * np.sin(0.2) / 40.0, 0.0], [0.0, 0.0]),
+    ],
+)
+def test_eigenvalues_are_those_of_the_linearisation(system, x, v):
+    """`linearise` takes slopes of the acceleration, `stability` those of the balance of forces."""
+    linear = ff.solve.linearise(system, np.array(x), np.array(v))
+    expected = np.sort_complex(linear.eigenvalues)
+    values = np.sort_complex(stability(system, x, v).eigenvalues)
+    assert linear.steady
+    assert np.abs(values - expected).max() < 1e-9 * (1 + np.abs(expected).max())

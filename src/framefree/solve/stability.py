@@ -9,10 +9,8 @@ from framefree.machine import Machine
 from framefree.motion.equations import Equations
 from framefree.solve.balance import Balance, SmallMotions, balance_of, small_motions
 from framefree.solve.errors import SolveError
+from framefree.solve.linearise import neutral_basis
 from framefree.solve.steady import LATER, what_accelerates, what_drifts, what_is_open
-
-ZERO = 1e-10
-"""Singular values below this, relative to the largest (at least 1/T), belong to neutral motions."""
 
 CHANGING = (
     "small motions about it change with time, so that no eigenvalues tell whether it is stable"
@@ -174,7 +172,7 @@ def judged(balance: Balance, linear: SmallMotions) -> Stability:
     """Return the stability of small motions."""
     machine, T = balance.machine, balance.units.time
     A, basis = _in_natural_units(balance, linear)
-    Q, neutral = _neutral(A)
+    Q, neutral = neutral_basis(A)
     B = Q[:, neutral:].T @ A @ Q[:, neutral:]
     values, vectors = np.linalg.eig(B)
     shapes = basis @ Q[:, neutral:] @ vectors
@@ -200,27 +198,6 @@ def _in_natural_units(balance: Balance, linear: SmallMotions) -> tuple[np.ndarra
     basis, R = np.linalg.qr(scale * linear.basis)
     # Columns of linear.basis are orthonormal, so that R has an inverse.
     return T * R @ linear.A @ np.linalg.inv(R), basis
-
-
-def _neutral(A: np.ndarray) -> tuple[np.ndarray, int]:
-    """Return an orthonormal basis of which the first k columns span what A^j maps to zero.
-
-    Eigenvalues of a chain of j such motions (force to speed to position) come out of a usual solver
-    as large as the j-th root of a rounding error. Taking off one null space after the other finds
-    them as the zeros they are.
-    """
-    n = len(A)
-    Q, k = np.eye(n), 0
-    scale = ZERO * max(1.0, float(np.linalg.norm(A, 2)) if n else 1.0)
-    while k < n:
-        _, sizes, rows = np.linalg.svd(Q[:, k:].T @ A @ Q[:, k:])
-        count = int((sizes <= scale).sum())
-        if not count:
-            break
-        # Singular values fall: the last rows are the null space; they go first.
-        Q[:, k:] = Q[:, k:] @ np.roll(rows.T, count, axis=1)
-        k += count
-    return Q, k
 
 
 def _kind(value: complex) -> str:
