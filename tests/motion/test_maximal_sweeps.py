@@ -132,8 +132,8 @@ def test_alike_bodies_share_their_code():
     assert len(few._kinds) == len(many._kinds)
     rng = np.random.default_rng(0)
     different = LoopedMaximal(Maximal(flexible_chain(40, rng)).model).forward(LOADS["both"])
-    bodies = [kind for kind in different._kinds if kind.function.name() == "factor"]
-    assert len(bodies) == 2  # the first body, on the world, and all others
+    bodies = [kind for kind in different._kinds if kind.function.name() == "eliminate"]
+    assert len(bodies) == 3  # the first body, on the world, the last, and all others
 
 
 @pytest.mark.parametrize("n", [20, 100, 300])

@@ -18,14 +18,27 @@ import casadi as ca
 import numpy as np
 
 from framefree.control.law import Command, ControlError, Law
-from framefree.control.port.bodies import BodyMath, add
-from framefree.control.port.passive import passive_wrenches
+from framefree.control.port.bodies import (
+    command,
+    gather,
+    joint_command,
+    rotor_momentum,
+    spread,
+)
 from framefree.control.port.realise import Port, has_joint_part
 from framefree.control.port.sweeps import Ask, Chain, Load, Reference, Solution, reference
-from framefree.control.port.tape import Inline, Looped
 from framefree.machine import Machine
 from framefree.machine.part import set_field
+from framefree.motion.loops import (
+    BodyMath,
+    DirectTape,
+    LoopTape,
+    inwards,
+    passive_wrenches,
+    summed,
+)
 from framefree.motion.spatial import Matrix, solve_symmetric
+from framefree.motion.tree import Tree
 
 
 class PortCommand(NamedTuple):
@@ -55,7 +68,13 @@ class _Total:
 
     def __init__(self, chain: Chain, machine: Machine) -> None:
         self.chain, self.machine = chain, machine
-        self.passive = passive_wrenches(chain.tape, machine, chain.placed)
+        self.passive = passive_wrenches(
+            chain.tape,
+            machine,
+            chain.placed,
+            lambda link: (link.pose.matrix, link.twist.vector),
+            [link.to_body for link in chain.tape.model.links],
+        )
         self.wrenches: list[Any] = []
         self.s: list[Any] = []
         self.joints: list[Any] = []
@@ -65,16 +84,18 @@ class _Total:
     def add(self, i: int, wished: Reference) -> None:
         """Take in body i."""
         chain, tape = self.chain, self.chain.tape
-        known = tape.call(BodyMath.known, i, chain.placed[i], self.passive[i])
+        known = tape.call(
+            BodyMath.known, i, chain.placed[i].pose, chain.placed[i].twist, self.passive[i]
+        )
         twist, rate = wished.velocity.twists[i], wished.rate.twists[i]
-        tau, s, own, lost = tape.call(BodyMath.command, i, chain.placed[i], known, twist, rate)
+        tau, s, own, lost = tape.call(command, i, chain.placed[i], known, twist, rate)
         tape.forget(known, self.passive[i])
         force = None
         if has_joint_part(self.machine, i):
             rates = wished.velocity.rates[i], wished.rate.rates[i]
-            force, more = tape.call(BodyMath.joint_command, i, chain.x[i], chain.v[i], *rates)
-            own = chain.sum(i, own, more)
-        self.V, self.lost = chain.sum(i, self.V, own), chain.sum(i, self.lost, lost)
+            force, more = tape.call(joint_command, i, chain.x[i], chain.v[i], *rates)
+            own = summed(tape, own, more)
+        self.V, self.lost = summed(tape, self.V, own), summed(tape, self.lost, lost)
         self.wrenches.append(tau)
         self.s.append(s)
         self.joints.append(force)
@@ -124,11 +145,11 @@ class PortLaw(Law):
     ) -> Command:
         """Return the inputs at a state."""
         machine = self.machine
-        tape = Inline(machine, self.dampings)  # type: ignore[attr-defined]
+        tape = DirectTape(Tree(machine), self.dampings)  # type: ignore[attr-defined]
         names = [joint.name for joint in machine.joints]
         own_x = [x[machine.x_slice[name], :] for name in names]
         own_v = [v[machine.v_slice[name], :] for name in names]
-        chain = Chain(tape, machine.parent, own_x, own_v)
+        chain = Chain(tape, own_x, own_v)
         found = self.command(chain, {name: ca.SX(reference[name]) for name in self.needs})
         u, missing = self._inputs(chain, x, v, found)
         rate = -found.lost
@@ -190,11 +211,11 @@ def joint_forces(chain: Chain, found: PortCommand) -> Matrix:
 
     def visit(i: int, carried: Any) -> Any:
         force[i], passed = chain.tape.call(
-            BodyMath.gather, i, chain.x[i], chain.placed[i], found.wrenches[i], carried
+            gather, i, chain.x[i], chain.placed[i], found.wrenches[i], carried
         )
-        return passed
+        return (passed,)
 
-    chain.inwards(visit)
+    inwards(chain.tape, visit)
     own = [f if j is None else f + j for f, j in zip(force, found.joint_forces, strict=True)]
     return ca.vertcat(*own)
 
@@ -205,12 +226,12 @@ def port_wrenches(chain: Chain, found: PortCommand) -> list[Any]:
     for i, force in enumerate(found.joint_forces):
         if force is None:
             continue
-        own, back = tape.call(BodyMath.spread, i, chain.x[i], chain.placed[i], force)
-        total[i] = tape.call(add, i, total[i], own)
+        own, back = tape.call(spread, i, chain.x[i], chain.placed[i], force)
+        total[i] = summed(tape, total[i], own)
         parent = chain.parents[i]
         if parent >= 0:
             on_body = tape.call(BodyMath.to_body, parent, back)
-            total[parent] = tape.call(add, parent, total[parent], on_body)
+            total[parent] = summed(tape, total[parent], on_body)
     return total
 
 
@@ -236,7 +257,7 @@ def rotor_drives(chain: Chain, machine: Machine, wished: list[Any]) -> list[Load
             continue
         above = None if parent < 0 else wished[parent]
         pair = chain.tape.call(
-            BodyMath.rotor_momentum, i, chain.x[i], chain.v[i], chain.placed[i], wished[i], above
+            rotor_momentum, i, chain.x[i], chain.v[i], chain.placed[i], wished[i], above
         )
         drives.append(Load(*pair))
     return drives
@@ -294,7 +315,7 @@ def looped(law: PortLaw, shapes: Mapping[str, tuple[int, int]]) -> Any:
     if len(machine.parameters):
         raise ControlError("a law as a loop over bodies needs a machine without tunable numbers")
     keys = [law.body_key(body.name) for body in machine.bodies]
-    tape = Looped("port_law", machine, law.dampings, keys)  # type: ignore[attr-defined]
+    tape = LoopTape("port_law", Tree(machine), law.dampings, keys)  # type: ignore[attr-defined]
     x, v = tape.input("x", (machine.nx,)), tape.input("v", (machine.nv,))
     given = {}
     for name in law.needs:
@@ -304,13 +325,13 @@ def looped(law: PortLaw, shapes: Mapping[str, tuple[int, int]]) -> Any:
     joints = machine.joints
     own_x = [tape.value(x[machine.x_slice[joint.name]], joint.nx, 1) for joint in joints]
     own_v = [tape.value(v[machine.v_slice[joint.name]], joint.nv, 1) for joint in joints]
-    chain = Chain(tape, machine.parent, own_x, own_v)
+    chain = Chain(tape, own_x, own_v)
     found = law.command(chain, given)
     tape.output("tau", (6 * chain.count,), port_wrenches(chain, found))
     tape.output("V", (1,), [found.V])
-    tape.output("V_rate", (1,), [tape.call(_negative, 0, found.lost)])
+    tape.output("V_rate", (1,), [tape.shared("negative", _negative, found.lost)])
     return tape.calls.compile()
 
 
-def _negative(body: BodyMath, value: Matrix) -> Matrix:
+def _negative(value: Matrix) -> Matrix:
     return -value

@@ -10,13 +10,14 @@ import numpy as np
 
 from framefree.control.law import ControlError
 from framefree.control.port.base import PortCommand, PortLaw
-from framefree.control.port.bodies import BodyMath, Placed
+from framefree.control.port.bodies import PlacedLink
 from framefree.control.port.obstacles import Avoidance
 from framefree.control.port.sweeps import Ask, Chain, Load, OnLink, Task
 from framefree.geometry import se3
 from framefree.geometry.operators import vee2
 from framefree.machine.part import plain
 from framefree.machine.values import constant_pose
+from framefree.motion.loops import BodyMath
 from framefree.motion.spatial import Matrix, Step
 from framefree.motion.tree import Tree
 from framefree.motion.tree.links import links_of
@@ -136,7 +137,7 @@ class EndEffectorControl(PortLaw):
         return Step(se3.rotation(G), se3.position(G))
 
     def wish(
-        self, body: BodyMath, placed: Placed, pose: Matrix, twist: Matrix, rate: Matrix
+        self, body: BodyMath, placed: PlacedLink, pose: Matrix, twist: Matrix, rate: Matrix
     ) -> tuple[Matrix, Matrix]:
         """Return nu_er (6) and its rate, in the axes of the frame."""
         step = self._on_link
@@ -144,7 +145,7 @@ class EndEffectorControl(PortLaw):
         return _WISH(G, step.twist_into(placed.twist).vector, pose, twist, rate,
                      self.rate, self.turn_rate)  # fmt: skip
 
-    def avoid(self, body: BodyMath, placed: Placed) -> tuple[Matrix, Matrix]:
+    def avoid(self, body: BodyMath, placed: PlacedLink) -> tuple[Matrix, Matrix]:
         """Return -kappa grad U (6) of one body and its rate, in link axes."""
         assert self.avoidance is not None
         R, r = placed.pose
@@ -169,7 +170,7 @@ class EndEffectorControl(PortLaw):
             least = ca.SX(np.inf)
             for i, body in enumerate(self.machine.bodies):
                 math, placed = chain.tape.bodies[i], chain.placed[i]  # type: ignore[union-attr]
-                G = math.body_pose(placed)
+                G = math.body_pose(placed.pose)
                 for point in self._points[body.name]:
                     c = se3.rotation(G) @ ca.DM(point) + se3.position(G)
                     least = ca.fmin(least, self.avoidance.clearance(self.machine, c))

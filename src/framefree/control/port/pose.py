@@ -9,13 +9,14 @@ import numpy as np
 
 from framefree.control.law import ControlError
 from framefree.control.port.base import PortLaw, rotor_drives
-from framefree.control.port.bodies import BodyMath, Placed, add
+from framefree.control.port.bodies import PlacedLink
 from framefree.control.port.sweeps import Ask, Chain, Load
 from framefree.control.port.velocity import momentum
 from framefree.geometry import Moments, se3
 from framefree.geometry.operators import vee2
 from framefree.machine.part import plain
 from framefree.machine.values import constant
+from framefree.motion.loops import BodyMath, summed
 from framefree.motion.spatial import Matrix
 
 
@@ -74,16 +75,14 @@ class PoseControl(PortLaw):
             twist, rate, pull, pull_rate = tape.call(self.pull, i, chain.placed[i], *signals)
             wished.append((twist, rate))
             own = tape.call(momentum, i, twist, rate)
-            loads.append(
-                Load(tape.call(add, i, own[0], pull), tape.call(add, i, own[1], pull_rate))
-            )
+            loads.append(Load(summed(tape, own[0], pull), summed(tape, own[1], pull_rate)))
         return Ask(loads.__getitem__, rotor_drives(chain, self.machine, wished))
 
     def pull(
-        self, body: BodyMath, placed: Placed, pose: Matrix, twist: Matrix, rate: Matrix
+        self, body: BodyMath, placed: PlacedLink, pose: Matrix, twist: Matrix, rate: Matrix
     ) -> tuple[Matrix, ...]:
         """Return nu_d, its rate, -rate grad Ph and its rate (6 each), in link axes."""
-        G, xi = body.body_pose(placed), body.body_twist(placed.twist)
+        G, xi = body.body_pose(placed.pose), body.body_twist(placed.twist)
         K = constant(self._weight(body.joint.child))
         wished, wished_rate, pull, pull_rate = _PULL(G, xi, pose, twist, rate, K)
         return (

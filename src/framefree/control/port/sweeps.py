@@ -21,8 +21,16 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from framefree.control.port.bodies import BodyMath, Placed, add
-from framefree.control.port.tape import Inline, Looped
+from framefree.control.port.bodies import (
+    PlacedLink,
+    inward_offset,
+    mobility,
+    outward,
+    outward_twist,
+    place,
+    turning,
+)
+from framefree.motion.loops import BodyMath, Tape, inwards, summed
 from framefree.motion.spatial import Matrix, Step, Twist, Wrench
 
 SINGULAR = 1e-12
@@ -92,80 +100,58 @@ class Chain:
 
     Parameters
     ----------
-    tape : Inline or Looped
-    parents : sequence of int
-        Index of every body's parent, -1 for the world.
+    tape : Tape
     x, v : sequences
         Coordinates and velocities of every joint.
     """
 
-    def __init__(
-        self, tape: Inline | Looped, parents: Sequence[int], x: Sequence[Any], v: Sequence[Any]
-    ) -> None:
-        self.tape, self.parents, self.x, self.v = tape, parents, x, v
+    def __init__(self, tape: Tape, x: Sequence[Any], v: Sequence[Any]) -> None:
+        self.tape, self.x, self.v = tape, x, v
+        self.parents = [link.parent for link in tape.model.links]
         self.placed: list[Any] = []
-        for i, parent in enumerate(parents):
+        for i, parent in enumerate(self.parents):
             above = None if parent < 0 else self.placed[parent]
-            self.placed.append(Placed(*tape.call(BodyMath.place, i, x[i], v[i], above)))
-        self.factors: list[Any] = [None] * len(parents)
-        self._given: list[Any] = [None] * len(parents)
+            self.placed.append(PlacedLink(*tape.call(place, i, x[i], v[i], above)))
+        self.factors: list[Any] = [None] * self.count
+        self._eliminated: list[Any] = [None] * self.count
 
     @property
     def count(self) -> int:
         """Number of bodies."""
         return len(self.parents)
 
-    def inwards(self, visit: Callable[[int, Any], Any]) -> None:
-        """Call ``visit(i, carried)`` from the tips in; what it gives is added up for the parent."""
-        carried: list[Any] = [None] * self.count
-        for i in reversed(range(self.count)):
-            given, parent = visit(i, carried[i]), self.parents[i]
-            self.tape.forget(carried[i])
-            if parent >= 0:
-                carried[parent] = self.sum(i, carried[parent], given)
-            else:
-                self.tape.forget(given)
-
-    def sum(self, i: int, a: Any, b: Any) -> Any:
-        """Return a sum where None stands for zero; its parts are forgotten."""
-        if a is None or b is None:
-            return b if a is None else a
-        total = self.tape.call(add, i, a, b)
-        self.tape.forget(a, b)
-        return total
-
     def factor(self, i: int, carried: Any) -> Any:
         """Eliminate body i; return what its parent feels of its inertia."""
         self.factors[i], shown = self.tape.call(
-            BodyMath.factor, i, self.x[i], self.placed[i], carried
+            BodyMath.factor, i, self.x[i], self.placed[i].step, carried
         )
         return shown
 
     def inward(self, i: int, load: Any, carried: Any, drive: Any, bias: Any, full: bool) -> Any:
         """Eliminate body i from a right side; return what its parent feels of that."""
-        step = BodyMath.inward if full else BodyMath.inward_offset
-        values = (self.placed[i], self.factors[i], load, carried, drive, bias)
-        self._given[i], passed = self.tape.call(step, i, *values)
+        step = BodyMath.inward if full else inward_offset
+        values = (self.placed[i].step, self.factors[i], load, carried, drive, bias)
+        self._eliminated[i], passed = self.tape.call(step, i, *values)
         return passed
 
     def outward(self, i: int, found: "Solution", drive: Any, bias: Any, full: bool) -> None:
         """Append body i to a solution; in full with the rate and the wrench of its joint."""
         parent = self.parents[i]
         above = None if parent < 0 else found.twists[parent]
-        values = (self.placed[i], self.factors[i], self._given[i], above, drive, bias)
+        values = (self.placed[i].step, self.factors[i], self._eliminated[i], above, drive, bias)
         if full:
-            parts = self.tape.call(BodyMath.outward, i, *values)
+            parts = self.tape.call(outward, i, *values)
             for part, where in zip(parts, found, strict=True):
                 where.append(part)
         else:
-            found.twists.append(self.tape.call(BodyMath.outward_twist, i, *values))
-        self.tape.forget(self._given[i])
+            found.twists.append(self.tape.call(outward_twist, i, *values))
+        self.tape.forget(self._eliminated[i])
 
     def mobility(self, i: int, found: dict[int, Any]) -> None:
         """Add the mobility of body i, the velocity per wrench on it (6x6), to those found."""
         parent = self.parents[i]
         above = None if parent < 0 else found[parent]
-        found[i] = self.tape.call(BodyMath.mobility, i, self.placed[i], self.factors[i], above)
+        found[i] = self.tape.call(mobility, i, self.placed[i], self.factors[i], above)
         self.tape.forget(above)
 
     def way(self, body: int) -> set[int]:
@@ -274,34 +260,22 @@ class _Sweeps:
 
     def _first(self, full: bool) -> None:
         """Factor, with the first right side."""
-        chain, passed = self.chain, [None] * self.chain.count
+        chain = self.chain
 
-        def visit(i: int, carried: Any) -> Any:
+        def visit(i: int, inertia: Any, carried: Any) -> Any:
             load = self.ask.load(i)
             if load is not None:
                 self.h[i], self.dh[i] = load
-            shown = chain.factor(i, carried)
-            given = chain.inward(i, self.h[i], passed[i], self.u[i], None, full)
-            self._pass_on(i, passed, given)
-            return shown
+            shown = chain.factor(i, inertia)
+            return shown, chain.inward(i, self.h[i], carried, self.u[i], None, full)
 
-        chain.inwards(visit)
-
-    def _pass_on(self, i: int, passed: list[Any], given: Any) -> None:
-        self.tape.forget(passed[i])
-        parent = self.chain.parents[i]
-        if parent < 0:
-            self.tape.forget(given)
-        else:
-            passed[parent] = self.chain.sum(i, passed[parent], given)
+        inwards(self.tape, visit, channels=2)
 
     def _inward(self, loads: list[Any], drives: Any, biases: list[Any], full: bool) -> None:
-        chain = self.chain
-
         def visit(i: int, carried: Any) -> Any:
-            return chain.inward(i, loads[i], carried, drives[i], biases[i], full)
+            return (self.chain.inward(i, loads[i], carried, drives[i], biases[i], full),)
 
-        chain.inwards(visit)
+        inwards(self.tape, visit)
 
     def _differentiate(self, full: bool) -> None:
         """Sweep inwards through the system for the rates."""
@@ -310,20 +284,17 @@ class _Sweeps:
         def visit(i: int, carried: Any) -> Any:
             parent = chain.parents[i]
             above = None if parent < 0 else wished.twists[parent]
-            bias, extra, drive = tape.call(
-                BodyMath.turning,
-                i, chain.x[i], chain.v[i], chain.placed[i],
-                wished.rates[i], wished.wrenches[i], above,
-            )  # fmt: skip
+            state = (chain.x[i], chain.v[i], chain.placed[i])
+            solved = (wished.rates[i], wished.wrenches[i], above)
+            bias, extra, drive = tape.call(turning, i, *state, *solved)
             self.biases[i] = bias
             tape.forget(wished.wrenches[i])
             if parent >= 0:
-                self.dh[parent] = chain.sum(i, self.dh[parent], extra)
-            if drive is not None:
-                self.du[i] = chain.sum(i, self.du[i], drive)
-            return chain.inward(i, self.dh[i], carried, self.du[i], bias, full)
+                self.dh[parent] = summed(tape, self.dh[parent], extra)
+            self.du[i] = summed(tape, self.du[i], drive)
+            return (chain.inward(i, self.dh[i], carried, self.du[i], bias, full),)
 
-        chain.inwards(visit)
+        inwards(tape, visit)
 
     def _push(self, free: Solution, loads: list[Any], wish: Any, mobility: Any) -> Any:
         """Add the wrench on the task's frame that makes it move as wished to a load."""

@@ -7,9 +7,10 @@ from typing import Any
 import casadi as ca
 
 from framefree.control.port.base import PortLaw, rotor_drives
-from framefree.control.port.bodies import BodyMath, Placed
+from framefree.control.port.bodies import PlacedLink
 from framefree.control.port.sweeps import Ask, Chain, Load
 from framefree.geometry import se3
+from framefree.motion.loops import BodyMath
 from framefree.motion.spatial import Matrix, Twist
 
 
@@ -41,10 +42,10 @@ class VelocityControl(PortLaw):
 
 
 def _in_link(
-    body: BodyMath, placed: Placed, velocity: Matrix, rate: Matrix
+    body: BodyMath, placed: PlacedLink, velocity: Matrix, rate: Matrix
 ) -> tuple[Matrix, Matrix]:
     """Return a world-axes velocity (6) as a twist of the link, and its rate."""
-    R = se3.rotation(body.body_pose(placed))
+    R = se3.rotation(body.body_pose(placed.pose))
     w = body.body_twist(placed.twist)[3:]
     parts = [R.T @ velocity[:3], R.T @ velocity[3:]]
     rates = [

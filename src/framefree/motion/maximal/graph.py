@@ -23,8 +23,8 @@ from typing import NamedTuple
 
 import casadi as ca
 
+from framefree.motion.elimination import BodyFactor, Directions, EliminatedLoad
 from framefree.motion.maximal.idle import IdleJoints, may_be_idle
-from framefree.motion.maximal.joints import Directions
 from framefree.motion.spatial import (
     Inertia,
     Matrix,
@@ -120,12 +120,12 @@ class Elimination:
         self.connections = [
             _held(one) if i in self.idle else one for i, one in enumerate(connections)
         ]
-        self._factors: list[Factor] = []
+        self._factors: list[BodyFactor] = []
         inertias = [connection.inertia for connection in connections]
         for i in reversed(range(len(connections))):
             connection = self.connections[i]
             M = inertias[i].matrix
-            factor = Factor.of(connection.directions, connection.armature, M)
+            factor = BodyFactor.of(connection.directions, connection.armature, M)
             self._factors.insert(0, factor)
             if connection.parent >= 0:
                 shown = connection.step.inertia_out(Inertia.of(factor.shown))
@@ -173,7 +173,7 @@ class Elimination:
         """Solve without the border, for accelerations of the idle joints (zero if None)."""
         columns = drive.shape[1]
         biases = self._moved(biases, idle, columns)
-        given: dict[int, Given] = {}
+        given: dict[int, EliminatedLoad] = {}
         totals = list(loads)
         for i in reversed(range(len(totals))):
             connection = self.connections[i]
@@ -343,74 +343,6 @@ def _free_mobility(inertia: Inertia, rows: Matrix) -> Matrix:
     about_center = moment + force @ wed(center)
     found = ca.sum2(force**2) / mass
     return found if turning.is_zero() else found + ca.sum2(about_center**2) / turning
-
-
-class Given(NamedTuple):
-    """What the inward sweep leaves at a body for the outward one, and `passed` for the parent."""
-
-    offset: Matrix
-    blocked: Matrix
-    passed: Matrix
-
-
-class Factor(NamedTuple):
-    """One body and its joint eliminated. M is the body's inertia with all that it carries.
-
-    D = S^T M S + A;   Uz = N^T M S;   Kz = D^-1 Uz^T;   Lam = N^T M N - Uz Kz;
-    and what the parent feels of them, with Ky = D^-1 A and Z = A Kz where rotors turn:
-    shown = N Lam N^T + W (A - A Ky) W^T + W Z N^T + N Z^T W^T.
-    """
-
-    directions: Directions
-    A: Matrix
-    D: Matrix
-    Uz: Matrix
-    Kz: Matrix
-    Lam: Matrix
-    shown: Matrix
-    Ky: Matrix | None
-    Z: Matrix | None
-
-    @classmethod
-    def of(cls, directions: Directions, A: Matrix, M: Matrix) -> "Factor":
-        """Eliminate a body of inertia M (6x6) whose joint has rotors A (nv x nv)."""
-        S, W, N = directions
-        U = M @ S
-        D = symmetric(S.T @ U) + A
-        Uz = N.T @ U
-        Kz = solve_symmetric(D, Uz.T)
-        Lam = symmetric(N.T @ M @ N - Uz @ Kz)
-        shown, Ky, Z = N @ Lam @ N.T, None, None
-        if not A.is_zero():
-            Ky, Z = solve_symmetric(D, A), A @ Kz
-            mixed = W @ Z @ N.T
-            shown = shown + W @ symmetric(A - A @ Ky) @ W.T + mixed + mixed.T
-        return cls(directions, A, D, Uz, Kz, Lam, symmetric(shown), Ky, Z)
-
-    def inward(self, load: Matrix, tau: Matrix, bias: Matrix | None) -> Given:
-        """Return what the parent feels of a load on the body, a joint force and a bias."""
-        S, W, N = self.directions
-        u = solve_symmetric(self.D, tau + S.T @ load)
-        blocked = N.T @ load - self.Uz @ u
-        along = -tau if self.Ky is None else self.A @ u - tau
-        passed = N @ blocked + W @ along
-        if bias is not None:
-            passed = passed - self.shown @ bias
-        return Given(u, blocked, ca.densify(passed))
-
-    def outward(self, carried: Matrix, given: Given, tau: Matrix) -> tuple[Matrix, Matrix, Matrix]:
-        """Return acceleration, joint rate and joint wrench for the acceleration carried to here."""
-        S, W, N = self.directions
-        z, along = N.T @ carried, W.T @ carried
-        total = given.offset - self.Kz @ z
-        lam = self.Lam @ z - given.blocked
-        drive = tau
-        if self.Ky is not None and self.Z is not None:
-            total = total + self.Ky @ along
-            lam = lam + self.Z.T @ along
-            drive = tau - self.A @ (total - along)
-        acceleration = ca.densify(N @ z + S @ total)
-        return acceleration, total - along, ca.densify(N @ lam + W @ drive)
 
 
 def least_norm(

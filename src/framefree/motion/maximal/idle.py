@@ -22,7 +22,7 @@ from functools import cached_property
 import casadi as ca
 import numpy as np
 
-from framefree.motion.maximal.joints import Directions
+from framefree.motion.elimination import Directions
 from framefree.motion.spatial import Inertia, Matrix, solve_symmetric, symmetric
 
 RESISTED = 1e-9

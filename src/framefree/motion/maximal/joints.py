@@ -1,15 +1,7 @@
-"""What the maximal formulation needs of a joint: coordinates from a pose, directions it blocks.
-
-In the axes of the joint's link, with S (6 x nv) the joint's subspace:
-
-    W = S (S^T S)^-1      dual directions: W^T S = I, and W tau is a wrench that a motor tau exerts
-    N (6 x (6 - nv))      blocked directions: orthonormal, N^T S = 0, hence N^T W = 0
-
-so that any twist is ``S (W^T xi) + N (N^T xi)`` and any wrench ``W (S^T w) + N (N^T w)``.
-"""
+"""What the maximal formulation needs of a joint: its pose, step, bias, and its coordinates."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -30,35 +22,8 @@ from framefree.machine.joints import (
     Universal,
 )
 from framefree.machine.values import constant_pose
-from framefree.motion.spatial import Matrix, Step, Twist, solve_symmetric
+from framefree.motion.spatial import Matrix, Step, Twist
 from framefree.motion.tree.links import Link
-
-
-class Directions(NamedTuple):
-    """Free (S), dual (W) and blocked (N) directions of a joint in the axes of its link."""
-
-    S: Matrix
-    W: Matrix
-    N: Matrix
-
-
-def directions(link: Link, x: Matrix) -> Directions:
-    """Return S, W and N of a link at joint coordinates x of the machine."""
-    S = link.subspace(x)
-    if S.is_constant():
-        numbers = np.asarray(ca.DM(S).full())
-        return Directions(S, _constant(np.linalg.pinv(numbers).T), _constant(_complement(numbers)))
-    W = solve_symmetric(S.T @ S, S.T).T
-    return Directions(S, W, _moving_complement(S))
-
-
-def dual_rate(link: Link, x: Matrix, v: Matrix) -> Matrix:
-    """Return ``dW/dt`` (6 x nv) in link axes at joint coordinates x and rates v of the machine."""
-    q = ca.SX.sym("q", link.kind.nx)
-    padded = ca.vertcat(ca.SX(link.x.start, 1), q, ca.SX(x.shape[0] - link.x.stop, 1))
-    W = ca.densify(ca.SX(directions(link, padded).W))
-    rate = ca.jtimes(ca.vec(W), q, ca.mtimes(link.kind.rate(q), v[link.v]))
-    return ca.reshape(ca.substitute(rate, q, x[link.x]), *W.shape)
 
 
 def joint_pose(link: Link, parent: Matrix | None, own: Matrix) -> Matrix:
@@ -91,46 +56,6 @@ def joint_bias(link: Link, carried: Twist, relative: Twist, x: Matrix, v: Matrix
     """
     bias = carried.cross(relative).vector
     return bias if link.constant_subspace else bias + link.subspace_bias(x, v).vector
-
-
-def _constant(values: np.ndarray) -> Matrix:
-    return ca.sparsify(ca.SX(constant_pose(values)))
-
-
-def _complement(S: np.ndarray) -> np.ndarray:
-    """Orthonormal basis of what is orthogonal to S; unit vectors where S has empty rows."""
-    empty = ~np.any(S, axis=1)
-    columns = list(np.eye(6)[empty])
-    if not empty.all():
-        U, sizes, _ = np.linalg.svd(S[~empty])
-        for column in U[:, len(sizes) :].T:
-            full = np.zeros(6)
-            full[~empty] = column
-            columns.append(full)
-    return np.reshape(columns, (-1, 6)).T
-
-
-def _moving_complement(S: Matrix) -> Matrix:
-    """Return the same for a symbolic S of full rank, by Householder reflections.
-
-    The basis may jump where a reflection changes sign; the space that it spans does not.
-    """
-    S = ca.sparsify(S)
-    used = sorted(set(S.sparsity().row()))
-    rows, nv = len(used), S.shape[1]
-    R, Q = ca.densify(S[used, :]), ca.SX(ca.DM.eye(rows))
-    for c in range(nv):
-        u = R[c:, c]
-        size = ca.sqrt(ca.sumsqr(u))
-        u[0] += ca.if_else(u[0] < 0, -size, size)
-        scale = 2 / ca.sumsqr(u)
-        R[c:, :] -= scale * u @ (u.T @ R[c:, :])
-        Q[:, c:] -= scale * (Q[:, c:] @ u) @ u.T
-    N = ca.SX(6, 6 - nv)
-    for k, row in enumerate(r for r in range(6) if r not in used):
-        N[row, k] = 1
-    N[used, 6 - rows :] = Q[:, nv:]
-    return N
 
 
 # ------------------------------------------------------------------ coordinates from a pose

@@ -14,10 +14,9 @@ import casadi as ca
 from framefree.geometry import quaternion, se3
 from framefree.machine import Machine
 from framefree.motion import forces
+from framefree.motion.elimination import Directions, directions
 from framefree.motion.maximal.joints import (
-    Directions,
     coordinates,
-    directions,
     joint_bias,
     joint_pose,
     joint_step,

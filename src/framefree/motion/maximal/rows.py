@@ -8,8 +8,8 @@ import casadi as ca
 from framefree.geometry import se3
 from framefree.machine import Frame
 from framefree.machine.values import constant_pose
+from framefree.motion.elimination import dual_rate
 from framefree.motion.maximal.graph import Border
-from framefree.motion.maximal.joints import dual_rate
 from framefree.motion.maximal.kinematics import TWIST, Kinematics, stack, step_of
 from framefree.motion.spatial import Matrix, Step, Twist
 

@@ -1,42 +1,206 @@
 """Quantities of the maximal formulation as native loops over bodies, for machines of any length.
 
 The code of these kernels does not grow with the number of bodies; their cost is linear in it. They
-serve every tree with springs, dampers and fluid; loops and couplings need straight-line code.
+serve every tree with springs, dampers and fluid; loops and couplings need straight-line code. The
+steps below are the formulas of `joints` and `graph`, for one body.
 """
 
 from collections.abc import Callable
 from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 import casadi as ca
 
-from framefree.kernel.loops import Block, Calls, Constant
+from framefree.geometry import quaternion, se3
+from framefree.kernel.loops import Block, Calls
 from framefree.machine import Machine
-from framefree.machine.part import plain
-from framefree.motion.maximal.bodies import BodyClass, class_key, connection_function
+from framefree.motion.elimination import BodyFactor, directions
+from framefree.motion.loops import BodyMath, LinkPose, LoopTape, inwards, passive_wrenches
+from framefree.motion.maximal.joints import coordinates, joint_bias, joint_pose, joint_step
 from framefree.motion.maximal.kinematics import POSE, TWIST, MaximalModel
 from framefree.motion.quantities import LOADS
-
-FRAME, HALF = 12, 21
+from framefree.motion.spatial import Matrix, Step, Twist, Wrench
 
 
 def supports_loops(machine: Machine) -> bool:
     """Tell whether a machine's quantities can be native loops."""
-    tunable = getattr(machine, "parameters", None)
-    return not (machine.loops or machine.couplings or (tunable is not None and tunable.names))
+    return not (machine.loops or machine.couplings or len(machine.parameters))
+
+
+# ---------------------------------------------------------------------------- steps
+
+
+class MovingLink(NamedTuple):
+    """A link's pose, twist and acceleration (6); None for what is not asked for."""
+
+    pose: LinkPose
+    twist: Any
+    acceleration: Any
+
+
+class JointEnds(NamedTuple):
+    """A link, that of its parent (None: the world), and the coordinates that x keeps or None."""
+
+    link: Any
+    above: Any
+    kept: Any
+
+
+class ActingForces(NamedTuple):
+    """Wrenches on a body (6, body axes) from outside and from springs, dampers, fluid; motor."""
+
+    port: Any
+    passive: Any
+    motor: Any
+
+
+class MovingJoint(NamedTuple):
+    """Pose of a link on its parent's, and coordinates, rates and bias of the joint between."""
+
+    step: Step
+    x: Matrix
+    v: Matrix
+    bias: Matrix
+
+
+class EliminatedBody(NamedTuple):
+    """What the outward sweep needs of a body."""
+
+    step: Step
+    factor: BodyFactor
+    bias: Matrix | None
+    offset: Matrix
+
+
+def place(body: BodyMath, pose: Matrix, twist: Matrix | None, a: Matrix | None) -> MovingLink:
+    """Find the link from its body's position and quaternion (7), twist and acceleration (6)."""
+    G = se3.compose(_pose(pose), se3.inverse(body.link.to_body))
+    own, rate = (None if one is None else body.twist_to_link(one) for one in (twist, a))
+    return MovingLink(LinkPose(se3.rotation(G), se3.position(G)), own, rate)
+
+
+def geometry(body: BodyMath, ends: JointEnds) -> tuple[Step, Matrix]:
+    """Return the link's pose on its parent's, and the joint's coordinates."""
+    above = None if ends.above is None else ends.above.pose.matrix
+    G = joint_pose(body.link, above, ends.link.pose.matrix)
+    kept = ca.SX(0, 1) if ends.kept is None else ends.kept
+    x = coordinates(body.link.kind, se3.rotation(G), se3.position(G), kept)
+    return joint_step(body.link, G, x), x
+
+
+def joint_motion(body: BodyMath, ends: JointEnds) -> MovingJoint:
+    """Return how the joint moves."""
+    step, x = geometry(body, ends)
+    carried = Twist.of(body.carried(step, ends.above and ends.above.twist, None))
+    relative = Twist.of(ends.link.twist).minus(carried)
+    v = directions(body.link, x).W.T @ relative.vector
+    return MovingJoint(step, x, v, joint_bias(body.link, carried, relative, x, v))
+
+
+def load_on(body: BodyMath, link: MovingLink, forces: ActingForces) -> Matrix:
+    """Return everything but joints (6, link axes)."""
+    acting = [wrench for wrench in forces[:2] if wrench is not None]
+    wrench = body.to_link(sum(acting[1:], acting[0])) if acting else None
+    return body.known(link.pose, Twist.of(link.twist), wrench)
+
+
+def eliminate(
+    body: BodyMath, ends: JointEnds, forces: ActingForces, inertia: Any, carried: Any
+) -> tuple[EliminatedBody, Matrix | None, Matrix | None]:
+    """Eliminate a body under all forces; return also inertia and load that its parent feels."""
+    step, x, v, bias = joint_motion(body, ends)
+    factor, shown = body.factor(x, step, inertia)
+    N = factor.directions.N
+    if factor.Ky is None and N.is_constant():
+        bias = N @ (N.T @ bias)  # without a rotor nobody asks for the rest
+    tau = -body.resistance(x, v)
+    tau = tau if forces.motor is None else forces.motor + tau
+    loads = (load_on(body, ends.link, forces), carried, tau, bias)
+    return _eliminated(body, step, factor, shown, *loads)
+
+
+def eliminate_and_load(body: BodyMath, ends: JointEnds, forces: ActingForces, *carried: Any) -> Any:
+    """Return the same, and the load that `joint_wrench` asks for."""
+    return *eliminate(body, ends, forces, *carried), load_on(body, ends.link, forces)
+
+
+def eliminate_alone(body: BodyMath, ends: JointEnds, wrench: Any, inertia: Any, load: Any) -> Any:
+    """Eliminate a body on which nothing acts but a wrench (6, body axes)."""
+    step, x = geometry(body, ends)
+    loads = (body.to_link(wrench), load, None, None)
+    return _eliminated(body, step, *body.factor(x, step, inertia), *loads)
+
+
+def eliminate_momentum(body: BodyMath, ends: JointEnds, _: None, inertia: Any, load: Any) -> Any:
+    """Eliminate a body on which its own momentum and that of its rotors act as loads."""
+    step, x, v, _ = joint_motion(body, ends)
+    momentum = body.inertia.times(Twist.of(ends.link.twist)).vector
+    loads = (momentum, load, body.link.armature @ v, None)
+    return _eliminated(body, step, *body.factor(x, step, inertia), *loads)
+
+
+def _eliminated(
+    body: BodyMath, step: Step, factor: BodyFactor, shown: Matrix, *loads: Any
+) -> tuple[EliminatedBody, Matrix | None, Matrix | None]:
+    eliminated, passed = body.inward(step, factor, *loads)
+    left = EliminatedBody(step, factor.for_accelerations, loads[-1], eliminated.offset)
+    return (left, None, None) if body.grounded else (left, shown, passed)
+
+
+def accelerate(body: BodyMath, left: EliminatedBody, above: Matrix | None) -> Matrix:
+    """Return the acceleration (6) of a link, for that of its parent's."""
+    return left.factor.acceleration(body.carried(left.step, above, left.bias), left.offset)
+
+
+def accelerate_body(body: BodyMath, left: EliminatedBody, above: Matrix | None) -> Any:
+    """Return the same, and the acceleration of the body in its own axes."""
+    a = accelerate(body, left, above)
+    return a, body.body_twist(Twist.of(a))
+
+
+def carry(body: BodyMath, left: EliminatedBody, *motion: Any) -> tuple[Matrix | None, Matrix]:
+    """Return what a joint's wrench does to the parent, and the wrench in joint axes (6 each)."""
+    wrench, on_parent = _joint_wrench(body, left.step, *motion)
+    return on_parent, ca.diagcat(body.link.to_joint, body.link.to_joint) @ wrench
+
+
+def drive(
+    body: BodyMath, ends: JointEnds, forces: ActingForces, carried: Matrix | None
+) -> tuple[Matrix | None, Matrix]:
+    """Return the joint's wrench on the parent, and the motor force (nv), for accelerations."""
+    step, x, v, bias = joint_motion(body, ends)
+    a, load = ends.link.acceleration, load_on(body, ends.link, forces)
+    wrench, on_parent = _joint_wrench(body, step, a, load, carried)
+    S, W, _ = directions(body.link, x)
+    rate = W.T @ (a - body.carried(step, ends.above and ends.above.acceleration, bias))
+    return on_parent, S.T @ wrench + body.link.armature @ rate + body.resistance(x, v)
+
+
+def _joint_wrench(
+    body: BodyMath, step: Step, a: Matrix, load: Matrix, carried: Matrix | None
+) -> tuple[Matrix, Matrix | None]:
+    """Return the wrench (6) that a joint passes to the body, and what it does to the parent."""
+    wrench = body.inertia.times(Twist.of(a)).vector - load
+    wrench = wrench if carried is None else wrench + carried
+    return wrench, None if body.grounded else step.wrench_out(Wrench.of(wrench)).vector
+
+
+def _pose(pose: Matrix) -> Matrix:
+    return se3.pose(quaternion.to_rotation(pose[3:]), pose[:3])
+
+
+def _pose_and_twist(state: tuple[Matrix, Matrix]) -> tuple[Matrix, Matrix]:
+    return _pose(state[0]), state[1]
+
+
+# ---------------------------------------------------------------------------- programs
 
 
 class LoopedMaximal:
     """Writes programs that loop over the bodies of a machine."""
 
     def __init__(self, model: MaximalModel) -> None:
-        self.model, self.machine, self.links = model, model.machine, model.links
-        groups: dict[tuple, list[int]] = {}
-        for i in range(len(self.links)):
-            groups.setdefault(class_key(self.machine, self.links, i), []).append(i)
-        self.classes: dict[int, BodyClass] = {}
-        for members in groups.values():
-            shared = BodyClass(model, tuple(members))
-            self.classes.update(dict.fromkeys(members, shared))
+        self.model = model
 
     @cached_property
     def programs(self) -> dict[str, Callable[[], Calls]]:
@@ -52,311 +216,127 @@ class LoopedMaximal:
             programs[f"joint_wrench{suffix}"] = partial(self.joint_wrench, LOADS[version])
         return programs
 
-    # ------------------------------------------------------------------ programs
-
     def forward(self, load: tuple[str, ...]) -> Calls:
         """Accelerations of the bodies under a load: ``forward(x, v, *load)``, see `LOADS`."""
-        sweeps = Sweeps(self, "forward", inputs=("x", "v", *load))
-        result = sweeps.calls.output("a", (self.model.nv,))
-        sweeps.inwards(sweeps.factor, sweeps.motion, sweeps.eliminate, sweeps.forget)
-        sweeps.outwards(lambda i: sweeps.accelerate(i, result))
-        return sweeps.calls
+        sweeps = MaximalSweeps(self.model, "forward", ("x", "v", *load))
+        result = sweeps.tape.output("a", (self.model.nv,))
+        sweeps.eliminate(eliminate, sweeps.forces)
+        return sweeps.accelerate(result)
 
     def joint_wrench(self, load: tuple[str, ...]) -> Calls:
         """Wrenches that the joints carry under a load: ``joint_wrench(x, v, *load)``."""
-        sweeps = Sweeps(self, "joint_wrench", inputs=("x", "v", *load))
-        result = sweeps.calls.output("wrench", (len(self.links), TWIST))
-        sweeps.inwards(sweeps.factor, sweeps.motion, sweeps.eliminate)
-        bodies = sweeps.calls.block(self.model.nv)
-        sweeps.outwards(lambda i: sweeps.accelerate(i, bodies))
-        sweeps.inwards(lambda i: sweeps.carry(i, result))
-        return sweeps.calls
+        sweeps = MaximalSweeps(self.model, "joint_wrench", ("x", "v", *load))
+        result = sweeps.tape.output("wrench", (len(self.model.links), TWIST))
+        loads = sweeps.eliminate(eliminate_and_load, sweeps.forces)
+        sweeps.accelerate(sweeps.tape.calls.block(self.model.nv))
+
+        def wrench(i: int, carried: Any) -> Any:
+            values = (sweeps.left[i], sweeps.accelerations[i], *loads[i], carried)
+            return sweeps.tape.call_into(_six(result, i), carry, i, *values)[:1]
+
+        inwards(sweeps.tape, wrench)
+        return sweeps.tape.calls
 
     def joint_inverse(self) -> Calls:
         """Motor forces for accelerations of the bodies: ``joint_inverse(x, v, a, force)``."""
-        sweeps = Sweeps(self, "joint_inverse", inputs=("x", "v", "a", "force"))
-        result = sweeps.calls.output("joint_force", (self.machine.nv,))
-        a = sweeps.inputs["a"]
-        sweeps.outwards(lambda i: sweeps.take("acceleration", i, a))
-        sweeps.inwards(
-            sweeps.factor,
-            sweeps.motion,
-            lambda i: sweeps.carry(i, None),
-            lambda i: sweeps.drive(i, result),
-            sweeps.forget,
-        )
-        return sweeps.calls
+        sweeps = MaximalSweeps(self.model, "joint_inverse", ("x", "v", "a", "force"))
+        result = sweeps.tape.output("joint_force", (self.model.machine.nv,))
+
+        def motor(i: int, carried: Any) -> Any:
+            own, values = result[self.model.links[i].v], (sweeps.joint(i), sweeps.forces(i))
+            passed = sweeps.tape.call_into(own, drive, i, *values, carried)[:1]
+            sweeps.forget(i)
+            return passed
+
+        inwards(sweeps.tape, motor)
+        return sweeps.tape.calls
 
     def respond(self) -> Calls:
         """Accelerations under wrenches alone, nothing else acting: ``respond(x, force)``."""
-        sweeps = Sweeps(self, "respond", inputs=("x", "force"))
-        result = sweeps.calls.output("a", (self.model.nv,))
-        force = sweeps.inputs["force"]
-        sweeps.inwards(
-            sweeps.factor, lambda i: sweeps.load(i, force), sweeps.eliminate, sweeps.forget
-        )
-        sweeps.outwards(lambda i: sweeps.accelerate(i, result))
-        return sweeps.calls
+        sweeps = MaximalSweeps(self.model, "respond", ("x", "force"))
+        result = sweeps.tape.output("a", (self.model.nv,))
+        sweeps.eliminate(eliminate_alone, lambda i: sweeps.part("force", i))
+        return sweeps.accelerate(result)
 
     def project(self) -> Calls:
         """Nearest velocity that the joints allow: ``project(x, v)``."""
-        sweeps = Sweeps(self, "project", inputs=("x", "v"))
-        result = sweeps.calls.output("velocity", (self.model.nv,))
-        v = sweeps.inputs["v"]
-        sweeps.outwards(lambda i: sweeps.take("twist", i, v))
-        sweeps.inwards(sweeps.factor, sweeps.momentum, sweeps.eliminate, sweeps.forget)
-        sweeps.outwards(lambda i: sweeps.accelerate(i, result))
-        return sweeps.calls
+        sweeps = MaximalSweeps(self.model, "project", ("x", "v"))
+        result = sweeps.tape.output("velocity", (self.model.nv,))
+        sweeps.eliminate(eliminate_momentum, lambda i: None)
+        return sweeps.accelerate(result)
 
 
-class Sweeps:
-    """Appends the steps of the method for one body after another, and knows where results are.
+class MaximalSweeps:
+    """The sweeps of one program. Links are placed when first asked for, and soon forgotten."""
 
-    A sweep runs some steps for each body, tips first (`inwards`) or base first (`outwards`). Steps:
+    def __init__(self, model: MaximalModel, name: str, inputs: tuple[str, ...]) -> None:
+        self.model, self.tape = model, LoopTape(name, model.tree)
+        sizes = {"x": model.nx, "joint_force": model.machine.nv}
+        self.inputs = {key: self.tape.input(key, (sizes.get(key, model.nv),)) for key in inputs}
+        self.left: dict[int, Any] = {}
+        self.accelerations: list[Any] = []
+        self._placed: dict[int, Any] = {}
 
-        factor      eliminate the body from the mass matrix
-        motion      bias and joint force of its joint, under all forces; or instead
-        load        a wrench as the only load on it; or
-        momentum    its momentum as the only load on it
-        eliminate   eliminate it from the right side; after `factor` and one of the three
-        accelerate  its acceleration, outwards; after `eliminate` of all
-        take        or its acceleration, or twist, from a block of 6N
-        carry       the wrench of its joint, inwards; after all accelerations
-        drive       the force of its motor; after `carry`
-        forget      let go of what only the steps before need, in this sweep
-    """
+    def eliminate(self, step: Any, acting: Callable[[int], Any]) -> dict[int, Any]:
+        """Eliminate all bodies by a step, `acting` being what acts; return further results."""
+        further: dict[int, Any] = {}
 
-    def __init__(self, looped: LoopedMaximal, name: str, inputs: tuple[str, ...]) -> None:
-        self.looped, self.links = looped, looped.links
-        self.machine, self.model = looped.machine, looped.model
-        self.calls = Calls(name)
-        sizes = {"x": self.model.nx, "joint_force": self.machine.nv}
-        self.inputs = {
-            key: self.calls.input(key, (sizes.get(key, self.model.nv),)) for key in inputs
-        }
-        if "joint_force" in inputs and "force" not in inputs:
-            self.inputs["force"] = self.calls.zeros(self.model.nv)
-        self._blocks: dict[str, dict[int, Block]] = {}
-        self._own: set[tuple[str, int]] = set()
-        self._wrenches = self._connections() if {"v", "force"} <= self.inputs.keys() else {}
+        def visit(i: int, inertia: Any, load: Any) -> Any:
+            values = (self.joint(i), acting(i), inertia, load)
+            self.left[i], shown, passed, *further[i] = self.tape.call(step, i, *values)
+            self.forget(i)
+            return shown, passed
 
-    def inwards(self, *steps: Callable[[int], None]) -> None:
-        """Run the steps for every body, tips first."""
-        for i in reversed(range(len(self.links))):
-            for step in steps:
-                step(i)
+        inwards(self.tape, visit, channels=2)
+        return further
 
-    def outwards(self, *steps: Callable[[int], None]) -> None:
-        """Run the steps for every body, base first."""
-        for i in range(len(self.links)):
-            for step in steps:
-                step(i)
+    def accelerate(self, result: Block) -> Calls:
+        """Find the accelerations of all links, and of the bodies into a block (6N)."""
+        for i, link in enumerate(self.model.links):
+            above = None if link.parent < 0 else self.accelerations[link.parent]
+            values, own = (i, self.left[i], above), _six(result, i)
+            if (self.tape.body(i).link.to_body - ca.SX.eye(4)).is_zero():
+                self.accelerations.append(self.tape.call_into(own, accelerate, *values))
+            else:
+                self.accelerations.append(self.tape.call_into(own, accelerate_body, *values)[0])
+        return self.tape.calls
 
-    # ------------------------------------------------------------------ steps
+    def joint(self, i: int) -> JointEnds:
+        """Return the links that joint i connects."""
+        parent, kept = self.model.links[i].parent, self.model.kept.get(i)
+        own = None if kept is None else self.tape.value(self.inputs["x"][kept])
+        return JointEnds(self._link(i), None if parent < 0 else self._link(parent), own)
 
-    def factor(self, i: int) -> None:
-        """Eliminate body i from the mass matrix."""
-        kind, parent = self._class(i), self.links[i].parent
-        self._place(i)
-        if parent >= 0:
-            self._place(parent)
-        below, before, outputs = self._passed("inertia", i, HALF)
-        outputs = [
-            self._new("joint", i, kind.joint_size),
-            self._new("passing", i, kind.passing_size),
-            *outputs,
-        ]
-        frames = [self._of("frame", parent, FRAME), self._of("frame", i, FRAME)]
-        self._call(kind.factor, i, [*frames, self._kept(i), below, before], outputs)
-        self._done("inertia", i, below, before)
-
-    def motion(self, i: int) -> None:
-        """Find bias and joint force of joint i, with motor forces if they are an input."""
-        kind, link = self._class(i), self.links[i]
-        motors = self.inputs.get("joint_force")
-        motor = self.calls.zeros(link.kind.nv) if motors is None else motors[link.v]
-        twists = [self._of("twist", link.parent, TWIST), self._of("twist", i, TWIST)]
-        inputs = [self._blocks["joint"][i], self._blocks["passing"][i], *twists, motor]
-        outputs = [self._new("bias", i, kind.bias_size), self._new("force", i, link.kind.nv)]
-        self._call(kind.motion, i, inputs, outputs)
-
-    def eliminate(self, i: int) -> None:
-        """Eliminate body i from the right side."""
-        kind = self._class(i)
-        below, before, outputs = self._passed("shown", i, TWIST)
-        names = ("joint", "passing", "bias", "load")
-        inputs = [*(self._blocks[name][i] for name in names), below, self._blocks["force"][i]]
-        outputs = [self._new("offset", i, kind.offset_size), *outputs]
-        self._call(kind.inward, i, [*inputs, before], outputs)
-        self._done("shown", i, below, before)
-
-    def accelerate(self, i: int, result: Block) -> None:
-        """Find the acceleration of link i, and of the body into its place in `result` (6N)."""
-        kind, own = self._class(i), _six(result, i)
-        above = self._of("acceleration", self.links[i].parent, TWIST)
-        inputs = [*(self._blocks[name][i] for name in ("joint", "bias", "offset")), above]
-        if kind.aligned:
-            self._set("acceleration", i, own)
-            outputs = [own]
-        else:
-            outputs = [self._new("acceleration", i, TWIST), own]
-        self._call(kind.outward, i, inputs, outputs)
-
-    def take(self, name: str, i: int, given: Block) -> None:
-        """Take the "acceleration" or "twist" of body i from its place in `given` (6N)."""
-        kind, own = self._class(i), _six(given, i)
-        if kind.aligned:
-            self._set(name, i, own)
-        else:
-            self._call(kind.twist_to_link, i, [own], [self._new(name, i, TWIST)])
-
-    def load(self, i: int, wrench: Block) -> None:
-        """Let nothing act but the wrench on body i at its place in `wrench` (6N)."""
-        kind, own = self._class(i), _six(wrench, i)
-        if kind.aligned:
-            self._set("load", i, own)
-        else:
-            self._call(kind.wrench_to_link, i, [own], [self._new("load", i, TWIST)])
-        self._set("force", i, self.calls.zeros(self.links[i].kind.nv))
-        self._set("bias", i, self.calls.zeros(kind.bias_size))
-
-    def momentum(self, i: int) -> None:
-        """Let nothing act but what would stop body i and its rotors at once, backwards."""
-        kind, link = self._class(i), self.links[i]
-        twists = [self._of("twist", link.parent, TWIST), self._of("twist", i, TWIST)]
-        outputs = [self._new("load", i, TWIST), self._new("force", i, link.kind.nv)]
-        self._call(kind.momentum, i, [self._blocks["joint"][i], *twists], outputs)
-        self._set("bias", i, self.calls.zeros(kind.bias_size))
-
-    def carry(self, i: int, result: Block | None) -> None:
-        """Find the wrench of joint i, in joint axes into its place in `result` (6N)."""
-        kind = self._class(i)
-        below, before, outputs = self._passed("carried", i, TWIST)
-        turned = self.calls.block(TWIST) if result is None else _six(result, i)
-        inputs = [self._blocks[name][i] for name in ("joint", "acceleration", "load")]
-        outputs = [self._new("wrench", i, TWIST), turned, *outputs]
-        self._call(kind.wrench, i, [*inputs, below, before], outputs)
-        self._done("carried", i, below, before)
-        if result is None:
-            self.calls.release(turned)
-
-    def drive(self, i: int, result: Block) -> None:
-        """Find the force of motor i into its place in `result` (nv)."""
-        kind, link = self._class(i), self.links[i]
-        if not link.kind.nv:
-            return
-        above = self._of("acceleration", link.parent, TWIST)
-        inputs = [self._blocks[name][i] for name in ("joint", "bias", "wrench")]
-        own = [self._blocks[name][i] for name in ("acceleration", "force")]
-        self._call(kind.motor, i, [*inputs, above, *own], [result[link.v]])
+    def _link(self, i: int) -> Any:
+        if i not in self._placed:
+            values = (self._body_pose(i), self.part("v", i), self.part("a", i))
+            self._placed[i] = self.tape.call(place, i, *values)
+        return self._placed[i]
 
     def forget(self, i: int) -> None:
-        """Let go of what only the steps of one inward sweep need of body i."""
-        for name in ("frame", "twist", "load", "passing", "force", "wrench"):
-            block = self._blocks.get(name, {}).pop(i, None)
-            if block is not None and (name, i) in self._own:
-                self.calls.release(block)
+        """Let go of link i."""
+        self.tape.forget(self._placed.pop(i))
 
-    # ------------------------------------------------------------------ pieces
+    def forces(self, i: int) -> ActingForces:
+        """Return what acts on body i and its joint."""
+        motors = self.inputs.get("joint_force")
+        motor = None if motors is None else self.tape.value(motors[self.model.links[i].v])
+        return ActingForces(self.part("force", i), self._passive[i], motor)
 
-    def _place(self, i: int) -> None:
-        """Find frame, twist and load of link i, or the frame alone, if they are not there yet."""
-        if i in self._blocks.get("frame", {}):
-            return
-        if not {"v", "force"} <= self.inputs.keys():
-            self._call(self._class(i).frame, i, [self._pose(i)], [self._new("frame", i, FRAME)])
-            return
-        extra = self._wrenches.get(i) or self.calls.zeros(TWIST)
-        given = [_six(self.inputs[name], i) for name in ("v", "force")]
-        sizes = {"frame": FRAME, "twist": TWIST, "load": TWIST}
-        outputs = [self._new(name, i, size) for name, size in sizes.items()]
-        self._call(self._class(i).body, i, [self._pose(i), *given, extra], outputs)
+    @cached_property
+    def _passive(self) -> list[Any]:
+        """Wrenches of springs, dampers and fluid (6, body axes)."""
+        bodies = range(len(self.model.links))
+        states = [(self._body_pose(i), self.part("v", i)) for i in bodies]
+        return passive_wrenches(self.tape, self.model.machine, states, _pose_and_twist)
 
-    def _passed(self, name: str, i: int, size: int) -> tuple[Block, Block, list[Block]]:
-        """Return what children passed to i, siblings to its parent, and where i adds its own."""
-        passed, parent = self._blocks.setdefault(name, {}), self.links[i].parent
-        zeros = self.calls.zeros(size)
-        outputs = [self.calls.block(size)] if parent >= 0 else []
-        return passed.get(i, zeros), passed.get(parent, zeros), outputs
+    def _body_pose(self, i: int) -> Any:
+        return self.tape.value(self.inputs["x"][POSE * i : POSE * (i + 1)])
 
-    def _done(self, name: str, i: int, below: Block, before: Block) -> None:
-        """Let go of what was added up; the latest output is what the parent has so far."""
-        passed, parent = self._blocks[name], self.links[i].parent
-        for key, block in ((i, below), (parent, before)):
-            if passed.get(key) is block:
-                self.calls.release(passed.pop(key))
-        if parent >= 0:
-            passed[parent] = self.calls.latest[-1]
-
-    def _new(self, name: str, i: int, size: int) -> Block:
-        block = self.calls.block(size)
-        self._set(name, i, block)
-        self._own.add((name, i))
-        return block
-
-    def _set(self, name: str, i: int, block: Block) -> None:
-        self._blocks.setdefault(name, {})[i] = block
-
-    def _of(self, name: str, i: int, size: int) -> Block:
-        """Return a block of body i, zeros for the world."""
-        return self.calls.zeros(size) if i < 0 else self._blocks[name][i]
-
-    def _class(self, i: int) -> BodyClass:
-        return self.looped.classes[i]
-
-    def _connections(self) -> dict[int, Block]:
-        """Add up the wrenches of springs, dampers and fluid on the bodies, by body."""
-        machine, found = self.machine, {}
-        immersed = machine.fluid.immersed if machine.fluid is not None else ()
-        functions: dict[tuple, ca.Function] = {}
-        for kind, parts in (
-            ("spring", machine.springs),
-            ("damper", machine.dampers),
-            ("immersed", immersed),
-        ):
-            for part in parts:
-                frames = [machine.frame(getattr(part, name)) for name in part.frame_fields]
-                bodies = [machine.body_index[frame.body] for frame in frames]
-                bodies = list(dict.fromkeys(i for i in bodies if i >= 0))
-                key = (kind, *_likeness(part, frames))
-                if key not in functions:
-                    functions[key] = connection_function(machine, part, kind)
-                inputs, outputs = [], []
-                for i in bodies:
-                    before = found.get(i) or self.calls.zeros(TWIST)
-                    inputs += [self._pose(i), _six(self.inputs["v"], i), before]
-                    outputs.append(self.calls.block(TWIST))
-                self.calls.call(functions[key], inputs, outputs)
-                for i in bodies:
-                    if i in found:
-                        self.calls.release(found[i])
-                found.update(zip(bodies, outputs, strict=True))
-        return found
-
-    def _call(self, function: ca.Function, i: int, inputs: list, outputs: list[Block]) -> None:
-        numbers = self.looped.classes[i].numbers(i)
-        self.calls.call(function, [*inputs, Constant(numbers)] if numbers else inputs, outputs)
-
-    def _pose(self, i: int) -> Block:
-        return self.inputs["x"][POSE * i : POSE * (i + 1)]
-
-    def _kept(self, i: int) -> Block:
-        if i in self.model.kept:
-            return self.inputs["x"][self.model.kept[i]]
-        return self.calls.zeros(0)
+    def part(self, name: str, i: int) -> Any:
+        """Return the six numbers of body i in an input, None if there is no such input."""
+        return self.tape.value(_six(self.inputs[name], i)) if name in self.inputs else None
 
 
 def _six(block: Block, i: int) -> Block:
     return block[TWIST * i : TWIST * (i + 1)]
-
-
-def _likeness(part, frames) -> tuple:
-    """Return what parts that share a function have in common: numbers, and how frames lie."""
-    poses = tuple((frame.body == "world", plain(frame.pose)) for frame in frames)
-    alone = len({frame.body for frame in frames}) < len(frames)
-    values = tuple(
-        plain(value)
-        for name, value in vars(part).items()
-        if name not in ("name", *part.frame_fields)
-    )
-    return (type(part).__name__, alone, poses, values)
