@@ -106,14 +106,17 @@ def in_motion(machine):
 def test_every_body_of_a_long_chain_has_its_own_values(what):
     machine = graded_chain(LOOPED, what)
     state, expected = in_motion(machine)
-    assert relative_error(Maximal(machine).forward(*state).reshape(-1, 6), expected) < 1e-9
+    assert (
+        relative_error(Maximal(machine).kernel("forward:both")(*state).reshape(-1, 6), expected)
+        < 1e-9
+    )
 
 
 @pytest.mark.parametrize("what", GRADED)
 def test_every_value_that_may_differ_is_kept(what):
     machine = graded_chain(5, what)
     state, expected = in_motion(machine)
-    program = Maximal(machine).looped.programs["forward"]().function()
+    program = Maximal(machine).looped.programs["forward:both"]().function()
     assert relative_error(evaluate(program, *state).reshape(-1, 6), expected) < 1e-9
     # The value matters: with that of the first body throughout, the answer is another.
     _, other = in_motion(graded_chain(5, None))

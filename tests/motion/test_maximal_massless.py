@@ -54,7 +54,9 @@ def forward(machine, x, v, force):
     eom = Maximal(machine)
     pose, twist = (one.ravel() for one in evaluate(eom.functions["from_joints"], x, v))
     state = (pose, twist, 0 * twist, force)
-    a, wrench = (evaluate(eom.functions[name], *state) for name in ("forward", "joint_wrench"))
+    a, wrench = (
+        evaluate(eom.functions[name], *state) for name in ("forward:both", "joint_wrench:both")
+    )
     return eom, state, a.reshape(-1, 6), wrench
 
 
@@ -70,11 +72,11 @@ def check(machine, x, seed=0):
     # Motors give what they are told, also those of joints that only the loops hold.
     resisting = evaluate(tree.functions["inverse"], x, v, a).ravel()
     A, _ = open_rows(machine, tree, x, v)
-    rows = evaluate(eom.functions["multipliers"], *state).ravel()[-len(A) :]
+    rows = evaluate(eom.functions["kkt_multipliers"], *state).ravel()[-len(A) :]
     assert relative_error(resisting + A.T @ rows, force) < 1e-7
     # Taking the loops' wrenches as a port, the open tree needs the same motors for this motion.
     if not machine.couplings:
-        wrenches = evaluate(eom.functions["loop_wrench"], *state)
+        wrenches = evaluate(eom.functions["loop_wrench:both"], *state)
         port = port_of_loops(machine, eom, state[0], wrenches)
         motors = evaluate(eom.functions["joint_inverse"], *state[:2], found.ravel(), port)
         assert relative_error(motors.ravel(), force) < 1e-7
@@ -218,7 +220,7 @@ def test_redundant_rows_on_massless_bodies():
         check(machine, x)
         eom, state, found, _ = forward(machine, x, np.zeros(3), np.array([0.0, 3.0, 0.0]))
         # The multipliers are the shortest that give this motion.
-        mu = evaluate(eom.functions["multipliers"], *state).ravel()[-machine.loops[0].size :]
+        mu = evaluate(eom.functions["kkt_multipliers"], *state).ravel()[-machine.loops[0].size :]
         tree = Tree(replace(machine, loops=()))
         A, _ = open_rows(machine, tree, x, np.zeros(3))
         assert relative_error(np.linalg.pinv(A.T, rcond=1e-9) @ (A.T @ mu), mu) < 1e-9

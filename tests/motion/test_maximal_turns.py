@@ -72,7 +72,7 @@ def both(machine, x, v, force):
     """Accelerations of the bodies by maximal and by tree, and energies."""
     eom, tree = Maximal(machine), Tree(machine)
     pose, twist = (one.ravel() for one in evaluate(eom.functions["from_joints"], x, v))
-    a = evaluate(eom.functions["forward"], pose, twist, 0 * twist, force).reshape(-1, 6)
+    a = evaluate(eom.functions["forward:joint_force"], pose, twist, force).reshape(-1, 6)
     joint_a = evaluate(tree.functions["forward"], x, v, force).ravel()
     expected = evaluate(tree.functions["body_acceleration"], x, v, joint_a)
     energies = [
@@ -124,7 +124,7 @@ def test_kept_angles_only_say_how_many_turns():
     pose[14:] += (2.0, -3.0, 3.1)
     found, _ = evaluate(eom.functions["joint_state"], pose, twist)
     assert np.allclose(found.ravel(), x, rtol=1e-13)
-    rate = evaluate(eom.functions["rate"], pose, twist).ravel()
+    rate = evaluate(eom.functions["rate_matrix"], pose) @ twist
     assert np.allclose(rate[14:], 1.0)
 
 
@@ -141,7 +141,7 @@ def test_a_coupling_sees_angles_beyond_a_turn():
     force = rng.normal(size=3)
     eom, closed = Maximal(machine), ff.equations(machine, "constrained")
     pose, twist = (one.ravel() for one in evaluate(eom.functions["from_joints"], x, v))
-    a = evaluate(eom.functions["forward"], pose, twist, 0 * twist, force).reshape(-1, 6)
+    a = evaluate(eom.functions["forward:joint_force"], pose, twist, force).reshape(-1, 6)
     joint_a = evaluate(closed.functions["forward"], x, v, force).ravel()
     tree = Tree(replace(machine, couplings=()))
     assert relative_error(a, evaluate(tree.functions["body_acceleration"], x, v, joint_a)) < 1e-9
@@ -220,7 +220,8 @@ def test_native_loops_over_bodies_count_turns():
     kinds = [*KINDS.values(), Continuous("z")]
     machine = wound(2, kinds=[kinds[i % len(kinds)] for i in range(LOOPED)])
     eom, tree = Maximal(machine), Tree(machine)
-    assert "forward" in eom.looped.programs
+    forward = eom.kernel("forward:joint_force")
+    assert "looped" in vars(eom)
     x = np.array([turned(machine, rng) for _ in range(5)])
     for row in x:
         for joint in machine.joints:
@@ -229,9 +230,9 @@ def test_native_loops_over_bodies_count_turns():
     v, force = 0.3 * rng.normal(size=(5, machine.nv)), rng.normal(size=machine.nv)
     states = [evaluate(eom.functions["from_joints"], *one) for one in zip(x, v, strict=True)]
     pose, twist = (np.array([one[k].ravel() for one in states]) for k in range(2))
-    batch = eom.forward(pose, twist, 0 * twist, force)
+    batch = forward(pose, twist, force)
     for k in range(5):
-        single = eom.forward(pose[k], twist[k], 0 * twist[k], force)
+        single = forward(pose[k], twist[k], force)
         assert np.array_equal(batch[k], single)
         a = evaluate(tree.functions["forward"], x[k], v[k], force).ravel()
         expected = evaluate(tree.functions["body_acceleration"], x[k], v[k], a)
