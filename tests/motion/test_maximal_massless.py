@@ -34,19 +34,19 @@ from framefree.motion.tree import Tree
 
 
 def gauss(machine, x, v, force):
-    """Joint accelerations by a dense KKT system of the open tree, and whether they are unique."""
+    """Joint accelerations by the null space of the rows; and whether they are unique."""
     tree = Tree(replace(machine, loops=(), couplings=()))
     A, b = open_rows(machine, tree, x, v)
     M = evaluate(tree.functions["mass"], x)
     right = force - evaluate(tree.functions["bias"], x, v).ravel()
-    n, m = len(M), len(A)
-    lengths = np.linalg.norm(A, axis=1) + 1e-12
-    A, b = A / lengths[:, None], b.ravel() / lengths
-    kkt = np.block([[M, A.T], [A, np.zeros((m, m))]])
-    a = (np.linalg.pinv(kkt, rcond=1e-11) @ np.concatenate([right, b]))[:n]
-    seen = M / max(np.trace(M), 1e-9) + A.T @ A
-    size = np.sqrt(np.diag(seen)) + 1e-50
-    return tree, a, np.linalg.eigvalsh(seen / np.outer(size, size))[0] > 1e-9
+    U, sizes, V = np.linalg.svd(A)
+    rank = int((sizes > 1e-9 * sizes[0]).sum())
+    held, free = V[:rank].T @ ((U[:, :rank].T @ b.ravel()) / sizes[:rank]), V[rank:].T
+    left = free.T @ M @ free
+    size = np.sqrt(np.maximum(np.diag(left), 1e-12 * max(np.trace(M), 1e-9)))
+    unique = not left.size or np.linalg.eigvalsh(left / np.outer(size, size))[0] > 1e-9
+    a = held + free @ np.linalg.lstsq(left, free.T @ (right - M @ held), rcond=None)[0]
+    return tree, a, unique
 
 
 def forward(machine, x, v, force):
