@@ -10,31 +10,20 @@ loads h_i on the bodies and the wrench w_i that joint i passes from its parent p
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
 
 from framefree.geometry import se3
-from framefree.machine import Joint, Machine
+from framefree.machine import Joint
 from framefree.machine.part import plain
 from framefree.machine.values import constant
 from framefree.motion.elimination import BodyFactor, EliminatedLoad, directions
 from framefree.motion.loops.packing import LiftedNumbers
 from framefree.motion.spatial import Inertia, Matrix, Step, Twist, Wrench
+from framefree.motion.tree import Tree
 from framefree.motion.tree.links import Link
-
-
-class LinkModel(Protocol):
-    """A machine with its links, and their inertias with added mass."""
-
-    machine: Machine
-    links: list[Link]
-
-    @property
-    def inertias(self) -> list[Inertia]:
-        """Inertia of every link, added mass included."""
-        ...
 
 
 class LinkPose(NamedTuple):
@@ -72,7 +61,7 @@ class BodyMath:
     own: Matrix
 
     @classmethod
-    def of(cls, model: LinkModel, i: int, own: Any) -> "BodyMath":
+    def of(cls, model: Tree, i: int, own: Any) -> "BodyMath":
         """Return body i of a machine."""
         link, kind = model.links[i], model.links[i].kind
         link = replace(link, x=slice(0, kind.nx), v=slice(0, kind.nv))
@@ -82,7 +71,7 @@ class BodyMath:
 
     @classmethod
     def for_all(
-        cls, model: LinkModel, members: Sequence[int], own: Sequence[Any], lift: LiftedNumbers
+        cls, model: Tree, members: Sequence[int], own: Sequence[Any], lift: LiftedNumbers
     ) -> "BodyMath":
         """Return one that stands for alike bodies; numbers in which they differ are symbols."""
         links = [model.links[i] for i in members]
@@ -198,7 +187,7 @@ class BodyMath:
         return carried if bias is None else carried + bias
 
 
-def likeness(model: LinkModel, i: int) -> Any:
+def likeness(model: Tree, i: int) -> Any:
     """Return what bodies must have in common to share code; their numbers may differ."""
     link, joint = model.links[i], model.machine.joints[i]
     kind = type(link.kind).__name__ if link.turned_to_z else plain(link.kind)

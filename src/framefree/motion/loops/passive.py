@@ -46,10 +46,11 @@ def passive_wrenches(
             count = len(alone.bodies)
             poses, twists = zip(*map(read, values[:count]), strict=True)
             own = forces.body_wrenches(forces.Bodies(alone, poses, twists))
-            return tuple(
-                ca.densify(w if before is None else w + before)
-                for w, before in zip(own, values[count:], strict=True)
-            )
+            totals = [
+                [wrench for wrench in both if wrench is not None]
+                for both in zip(own, values[count:], strict=True)
+            ]
+            return tuple(ca.densify(sum(parts[1:], parts[0])) for parts in totals)
 
         before = [total[i] for i in bodies]
         sums = tape.shared(

@@ -13,9 +13,10 @@ from typing import Any, Protocol
 import casadi as ca
 
 from framefree.kernel.loops import Block, Calls, Constant
-from framefree.motion.loops.bodies import BodyMath, LinkModel, likeness
+from framefree.motion.loops.bodies import BodyMath, likeness
 from framefree.motion.loops.packing import LiftedNumbers, PackedValues
 from framefree.motion.spatial import Matrix
+from framefree.motion.tree import Tree
 
 StepFunction = Callable[..., Any]
 
@@ -23,7 +24,7 @@ StepFunction = Callable[..., Any]
 class Tape(Protocol):
     """What sweeps ask of a tape."""
 
-    model: LinkModel
+    model: Tree
 
     def call(self, step: StepFunction, i: int, *values: Any) -> Any:
         """Return what a step gives for body i."""
@@ -38,7 +39,7 @@ class Tape(Protocol):
 class DirectTape:
     """Runs steps at once. `own` is a matrix of every body, see `BodyMath`."""
 
-    def __init__(self, model: LinkModel, own: Sequence[Any]) -> None:
+    def __init__(self, model: Tree, own: Sequence[Any]) -> None:
         self.model = model
         self.bodies = [BodyMath.of(model, i, own[i]) for i in range(len(model.links))]
 
@@ -72,7 +73,7 @@ class LoopTape:
     Parameters
     ----------
     name : str
-    model : LinkModel
+    model : Tree
         Of a machine without tunable numbers.
     own : sequence, optional
         A constant matrix for every body, see `BodyMath`.
@@ -84,7 +85,7 @@ class LoopTape:
     def __init__(
         self,
         name: str,
-        model: LinkModel,
+        model: Tree,
         own: Sequence[Any] | None = None,
         keys: Sequence[Any] | None = None,
     ) -> None:
