@@ -16,7 +16,7 @@ from framefree.machine import Body, Joint, Machine, Spherical
 from framefree.motion.forces import added_masses
 from framefree.motion.tree import Tree
 
-SEEDS = range(24)
+SEEDS = range(18)
 
 
 @pytest.fixture(scope="module", params=SEEDS, ids=lambda seed: f"seed{seed}")

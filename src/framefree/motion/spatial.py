@@ -186,14 +186,6 @@ class Step(NamedTuple):
         H = B - A @ W
         return Inertia(A, H, symmetric(C + W @ H + (W @ B).T))
 
-    def matrix_out(self, matrix: Matrix) -> Matrix:
-        """Map a general 6x6 matrix in the way of `inertia_out`."""
-        W = wed(self.r)
-        P, Q = self.conjugate(matrix[:3, :3]), self.conjugate(matrix[:3, 3:])
-        S, T = self.conjugate(matrix[3:, :3]), self.conjugate(matrix[3:, 3:])
-        upper = Q - P @ W
-        return ca.blockcat([[P, upper], [S + W @ P, T - S @ W + W @ upper]])
-
     def conjugate(self, a: Matrix) -> Matrix:
         """Return ``R a R^T`` of a 3x3 matrix."""
         if self.turn is not None:
