@@ -6,6 +6,7 @@ whatever the configuration. A free base with rotors is therefore not free to be 
 
 from dataclasses import replace
 
+import casadi as ca
 import numpy as np
 import pytest
 from random_machines import (
@@ -33,6 +34,7 @@ from framefree.machine import (
 )
 from framefree.motion.redundant import Redundant
 from framefree.motion.tree import Tree
+from framefree.motion.tree.derivatives import TreeSlopes
 
 KINDS = {
     "ball": Spherical(),
@@ -131,3 +133,15 @@ def test_a_rotor_adds_its_inertia_and_nothing_else(case):
     np.testing.assert_allclose(masses[0] - masses[1], np.diag(armature), atol=1e-12)
     forces = [evaluate(eom.functions["inverse"], x, v, a).ravel() for eom in (tree, bare)]
     np.testing.assert_allclose(forces[0] - forces[1], armature * a, atol=1e-11)
+
+
+def test_force_and_acceleration_are_those_of_the_recursions(case):
+    rng, machine, tree = case
+    sizes = {"x": machine.nx, "v": machine.nv, "u": machine.nv}
+    x, v, u = (ca.SX.sym(name, size) for name, size in sizes.items())
+    slopes = TreeSlopes(tree.at(x, v))
+    function = ca.Function("slopes", [x, v, u], [slopes.force(u), slopes.acceleration(u)])
+    state = random_state(rng, machine)
+    force, a = evaluate(function, *state)
+    assert relative_error(force, evaluate(tree.functions["inverse"], *state)) < 1e-12
+    assert relative_error(a, evaluate(tree.functions["forward"], *state)) < 1e-10
