@@ -23,6 +23,7 @@ from framefree.motion.equations import Equations, EquationsError
 from framefree.motion.load import Load
 from framefree.motion.quantities import Outputs, Recipe, cube, matrix, scalar, vector
 from framefree.motion.redundant.coordinates import Coordinates
+from framefree.motion.redundant.evaluated import EvaluatedState
 from framefree.motion.redundant.system import System
 from framefree.motion.spatial import Matrix, solve_symmetric
 from framefree.motion.state import Jacobian, State
@@ -245,10 +246,14 @@ class Lagrange(Equations):
 
     # ------------------------------------------------------------------ the contract
 
-    def at(self, x: Matrix, v: Matrix | None = None, t: Any = 0) -> LagrangianState:
-        """Return a symbolic state; without v, one with symbols of its own for the velocities."""
-        symbol = ca.SX.sym("v", self.system.nv) if v is None else v
-        return LagrangianState(self, x, symbol, ca.SX.sym("t") if isinstance(t, int) else t)
+    def at(self, x: Matrix, v: Matrix | None = None, t: Any = 0) -> State:
+        """Return a state; without v the system is at rest."""
+        v = ca.SX.zeros(self.system.nv) if v is None else v
+        given = [ca.densify(ca.SX(value)) for value in (x, v, t)]
+        if all(value.is_valid_input() for value in given):
+            return LagrangianState(self, *given)
+        symbols = [ca.SX.sym(name, one.shape[0]) for name, one in zip("xvt", given, strict=True)]
+        return EvaluatedState(LagrangianState(self, *symbols), symbols, given)
 
     def rate_matrix(self, x: Matrix) -> Matrix:
         """Return A (nx x nv) with dx/dt = A v."""
@@ -273,21 +278,32 @@ class Lagrange(Equations):
             )
         return super().own_recipe(name)
 
-    def _commutation(self, state: LagrangianState) -> Outputs:
+    def _at_symbols(self, state: State) -> LagrangianState:
+        """Return the same state with symbols for velocities and time where it has none."""
+        v, t = ca.SX(state.v), ca.SX(state.t)
+        v = v if v.is_valid_input() else ca.SX.sym("v", self.system.nv)
+        return LagrangianState(self, state.x, v, t if t.is_valid_input() else ca.SX.sym("t"))
+
+    def _commutation(self, state: State) -> Outputs:
+        state = self._at_symbols(state)
         return {"commutation": cube(state.tangent.commutation, self.system.nv)}
 
-    def _connection(self, state: LagrangianState) -> Outputs:
+    def _connection(self, state: State) -> Outputs:
+        state = self._at_symbols(state)
         return {"connection": cube(state.tangent.connection(state.mass), self.system.nv)}
 
-    def _hessian(self, state: LagrangianState) -> Outputs:
+    def _hessian(self, state: State) -> Outputs:
+        state = self._at_symbols(state)
         potential = -ca.substitute(state.lagrangian, state.v, ca.SX.zeros(self.system.nv))
         return {"hessian": matrix(state.tangent.hessian(potential, state.mass))}
 
-    def _hamiltonian(self, state: LagrangianState, p: Matrix) -> Outputs:
+    def _hamiltonian(self, state: State, p: Matrix) -> Outputs:
+        state = self._at_symbols(state)
         H = ca.substitute(state.energy, state.v, _velocity(state, p))
         return {"hamiltonian": scalar(H)}
 
-    def _hamilton(self, state: LagrangianState, p: Matrix, force: Matrix) -> Outputs:
+    def _hamilton(self, state: State, p: Matrix, force: Matrix) -> Outputs:
+        state = self._at_symbols(state)
         v = _velocity(state, p)
         p_rate = ca.substitute(state.conserved + force - state.resistance, state.v, v)
         return {"x_rate": vector(state.tangent.A @ v), "p_rate": vector(p_rate)}

@@ -7,6 +7,7 @@ wed(J_i) = G^-1 d_i G. It applies to every machine without loops and to every `B
 user writes down, and serves to derive, compare and check; `tree` is the fast one.
 """
 
+from functools import partial
 from typing import Any
 
 import casadi as ca
@@ -18,10 +19,12 @@ from framefree.motion.equations import Equations, EquationsError
 from framefree.motion.groups import CoordinateGroup, JointGroup
 from framefree.motion.quantities import Outputs, Recipe, cube, matrix, scalar, vector
 from framefree.motion.redundant.coordinates import Coordinates
+from framefree.motion.redundant.evaluated import at_expressions
 from framefree.motion.redundant.routes import NEEDS_INTEGRABLE, ROUTES
 from framefree.motion.redundant.state import RedundantState
 from framefree.motion.redundant.system import BodySystem, machine_poses, ways
 from framefree.motion.spatial import Matrix, solve_symmetric
+from framefree.motion.state import State
 from framefree.motion.tree import Tree
 
 X, XV, XVA = ("x",), ("x", "v"), ("x", "v", "a")
@@ -103,9 +106,10 @@ class Redundant(Equations):
 
     # ------------------------------------------------------------------ the contract
 
-    def at(self, x: Matrix, v: Matrix | None = None, t: Any = 0) -> RedundantState:
-        """Return the state (x, v), x a symbol; without v the bodies are at rest."""
-        return RedundantState(self, x, ca.SX(self.coordinates.nv, 1) if v is None else v, ca.SX(t))
+    def at(self, x: Matrix, v: Matrix | None = None, t: Any = 0) -> State:
+        """Return the state (x, v); without v the bodies are at rest."""
+        v = ca.SX(self.coordinates.nv, 1) if v is None else v
+        return at_expressions(partial(RedundantState, self), x, v, t, timed=self.rheonomic)
 
     def rate_matrix(self, x: Matrix) -> Matrix:
         """Return A (nx x nv) with dx/dt = A v."""
@@ -155,7 +159,7 @@ class Redundant(Equations):
 
     def _hamilton(self, state: RedundantState, p: Matrix, force: Matrix) -> Outputs:
         v = ca.SX.sym("v", p.shape[0])
-        moving = self.at(state.x, v)
+        moving = RedundantState(self, state.x, v, state.t)
         # The same as -gamma^k_ij v^j p_k - d_i H + force - dR/dv, and right for added mass too.
         p_rate = force - moving.bias + moving.tangent.rate(moving.mass, v) @ v
         velocity = solve_symmetric(state.mass, p)
