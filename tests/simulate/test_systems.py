@@ -66,9 +66,7 @@ def attitude(**more):
 def test_a_pendulum_in_cosine_and_sine_moves_like_its_machine():
     angle, rate = 1.1, -0.4
     system, machine = pendulum(), hinged()
-    ours = ff.simulate(
-        system, x0=[np.cos(angle), np.sin(angle)], v0=[rate], duration=3.0, dt=1e-3
-    )
+    ours = ff.simulate(system, x0=[np.cos(angle), np.sin(angle)], v0=[rate], duration=3.0, dt=1e-3)
     theirs = ff.simulate(machine, x0=[angle], v0=[rate], duration=3.0, dt=1e-3)
     assert np.abs(ours.x[:, 1] - np.sin(theirs.x[:, 0])).max() < 1e-10
     assert np.abs((ours.x**2).sum(axis=1) - 1).max() < 1e-14
@@ -79,9 +77,7 @@ def test_a_pendulum_in_cosine_and_sine_moves_like_its_machine():
 @pytest.mark.parametrize("integrator", ["rk4", "midpoint", "adaptive", "euler"])
 def test_nine_numbers_of_a_rotation_do_not_drift(integrator):
     system = attitude()
-    run = ff.simulate(
-        system, v0=[3.0, -1.0, 2.0], duration=2.0, dt=1e-3, integrator=integrator
-    )
+    run = ff.simulate(system, v0=[3.0, -1.0, 2.0], duration=2.0, dt=1e-3, integrator=integrator)
     R = run.x.reshape(-1, 3, 3)
     assert np.abs(R @ R.transpose(0, 2, 1) - np.eye(3)).max() < 1e-12
 
@@ -240,7 +236,9 @@ def test_the_sleigh_agrees_with_a_row_on_all_velocities():
 
 def test_A_from_phi():
     """Independent rates on the sphere: the same motion as a spherical pendulum of a point."""
-    on = Coordinates.on(lambda x: ca.sumsqr(x) - 1, sample=(0.6, 0.0, -0.8), x_names=("x", "y", "z"))
+    on = Coordinates.on(
+        lambda x: ca.sumsqr(x) - 1, sample=(0.6, 0.0, -0.8), x_names=("x", "y", "z")
+    )
     assert on.nv == 2
     x = on.random(np.random.default_rng(0), 0.3)
     on.validate(x)

@@ -25,7 +25,7 @@ from framefree.machine import Machine
 from framefree.machine.units import Units
 from framefree.motion.constrained import Constrained
 from framefree.motion.constrained.report import without_noise
-from framefree.motion.constrained.solve import Solution, gauss, null_space
+from framefree.motion.constrained.solve import ConstrainedSolution, gauss, null_space
 from framefree.motion.equations import Equations
 from framefree.motion.tree.derivatives import deviation
 from framefree.solve.errors import SolveError
@@ -158,7 +158,7 @@ class Balance:
         B = self.tree.functions["input_matrix"](x).full().reshape(self.machine.nv, -1)
         return B @ u + self.tree.functions["input_bias"](x, v).full().ravel()
 
-    def acceleration(self, x: np.ndarray, v: np.ndarray, u: np.ndarray) -> Solution:
+    def acceleration(self, x: np.ndarray, v: np.ndarray, u: np.ndarray) -> ConstrainedSolution:
         """Return the acceleration with its constraint forces, ranks found by SVD."""
         return self.equations.solve(x, v, self.force(x, v, u))
 

@@ -26,7 +26,7 @@ RANK = 1e-9
 
 
 @dataclass(frozen=True)
-class Solution:
+class ConstrainedSolution:
     """An acceleration under constraints, with what certifies it.
 
     Attributes
@@ -57,14 +57,14 @@ class Solution:
 
 def solve(
     M: np.ndarray, Q: np.ndarray, A: np.ndarray, b: np.ndarray, method: str = "udwadia-kalaba"
-) -> Solution:
+) -> ConstrainedSolution:
     """Return the acceleration by one of `METHODS`, with its force, multipliers and rank."""
     if method not in METHODS:
         raise EquationsError(f"there is no method `{method}`; choose one of: {', '.join(METHODS)}")
     a = METHODS[method](M, Q, A, b)
     force = M @ a - Q
     rank = numerical_rank(A)
-    return Solution(
+    return ConstrainedSolution(
         a,
         force,
         pseudo_inverse(A.T) @ force,

@@ -17,7 +17,7 @@ from framefree.motion.constrained.report import (
     without_noise,
 )
 from framefree.motion.constrained.rows import Closed
-from framefree.motion.constrained.solve import Solution, solve
+from framefree.motion.constrained.solve import ConstrainedSolution, solve
 from framefree.motion.equations import Equations
 
 
@@ -45,7 +45,7 @@ class ConstrainedStates(Equations):
         *,
         method: str = "udwadia-kalaba",
         parameters: Any = None,
-    ) -> Solution:
+    ) -> ConstrainedSolution:
         """Return the acceleration at one state with its rank and residual, ranks found by SVD.
 
         `method` is "udwadia-kalaba", "gauss" or "kkt".

@@ -65,7 +65,7 @@ class Connection:
     armature: Matrix
 
 
-class Solution(NamedTuple):
+class KktSolution(NamedTuple):
     """What the system is solved for; k right sides side by side.
 
     Attributes
@@ -133,7 +133,7 @@ class Elimination:
 
     def solve(
         self, loads: Sequence[Matrix], drive: Matrix, biases: Sequence[Matrix] | None
-    ) -> Solution:
+    ) -> KktSolution:
         """Solve for wrenches on the links (6 x k each) and joint forces (nv x k).
 
         With `biases` (6 each) joints and border have their right sides, without them zero.
@@ -169,7 +169,7 @@ class Elimination:
         drive: Matrix,
         biases: Sequence[Matrix] | None,
         idle: Matrix | None = None,
-    ) -> Solution:
+    ) -> KktSolution:
         """Solve without the border, for accelerations of the idle joints (zero if None)."""
         columns = drive.shape[1]
         biases = self._moved(biases, idle, columns)
@@ -200,9 +200,9 @@ class Elimination:
             rates.append(rate)
             wrenches.append(wrench)
         stacked = ca.vertcat(*rates) if rates else ca.SX(0, columns)
-        return Solution(accelerations, stacked, wrenches, ca.SX(0, columns))
+        return KktSolution(accelerations, stacked, wrenches, ca.SX(0, columns))
 
-    def _border_of(self, solution: Solution) -> Matrix:
+    def _border_of(self, solution: KktSolution) -> Matrix:
         value = self.border.joints @ solution.rates
         for i, block in self.border.bodies.items():
             value = value + block @ solution.accelerations[i]
@@ -279,7 +279,7 @@ class Elimination:
             moved[i] = moved[i] + self._given[i].directions.S @ self._idle_part(idle, i, columns)
         return moved
 
-    def _idle_forces(self, solution: Solution, drive: Matrix) -> Matrix:
+    def _idle_forces(self, solution: KktSolution, drive: Matrix) -> Matrix:
         """Return what the motors of idle joints have left over in a solution that moves them."""
         parts = [
             drive[self._given[i].v, :] - self._given[i].directions.S.T @ solution.wrenches[i]
@@ -295,7 +295,7 @@ class Elimination:
         unheld = ca.if_else(bodies > 0, bodies, ca.if_else(lengths > 0, lengths, 1))
         return ca.if_else(own > 100 * HELD * unheld, own, unheld)
 
-    def _row_sizes(self, moved: Solution) -> Matrix:
+    def _row_sizes(self, moved: KktSolution) -> Matrix:
         """Return what the rows would see of the idle joints if no two terms cancelled."""
         reach = sum((ca.sqrt(ca.sumsqr(one.step.r)) for one in self._given), ca.SX(0))
         sizes = ca.fabs(self.border.joints) @ ca.fabs(moved.rates)

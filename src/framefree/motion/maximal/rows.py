@@ -14,7 +14,7 @@ from framefree.motion.maximal.kinematics import TWIST, Kinematics, stack, step_o
 from framefree.motion.spatial import Matrix, Step, Twist
 
 
-class Rows:
+class JointRows:
     """Constraint rows at a state: on links for solving, and as matrices on body twists."""
 
     def __init__(self, kinematics: Kinematics) -> None:

@@ -12,9 +12,9 @@ from framefree.machine.values import constant, constant_pose
 from framefree.motion import forces
 from framefree.motion.constrained.rows import ConstraintRows
 from framefree.motion.load import Load
-from framefree.motion.maximal.graph import Connection, Elimination, Solution
+from framefree.motion.maximal.graph import Connection, Elimination, KktSolution
 from framefree.motion.maximal.kinematics import Kinematics, stack
-from framefree.motion.maximal.rows import Rows
+from framefree.motion.maximal.rows import JointRows
 from framefree.motion.spatial import Matrix, Twist, Wrench
 from framefree.motion.state import ConstraintError, Jacobian, State, step_of, twists_into
 from framefree.motion.tree import recursion
@@ -34,7 +34,7 @@ class MaximalState(State):
         self.links = self.model.links
         self.x, self.v, self.t = x, v, t
         self.at = Kinematics(self.model, x, v)
-        self.held = Rows(self.at)
+        self.held = JointRows(self.at)
 
     # ------------------------------------------------------------------ bodies, joints
 
@@ -152,7 +152,7 @@ class MaximalState(State):
         ]
         return Elimination(connections, self.held.border)
 
-    def solve(self, load: Load) -> Solution:
+    def solve(self, load: Load) -> KktSolution:
         """Solve the KKT system under a load."""
         force = load.stacked if load.force is None else load.stacked + load.force
         wrenches = [

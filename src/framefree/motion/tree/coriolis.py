@@ -25,10 +25,10 @@ from framefree.geometry import se3
 from framefree.motion.spatial import Inertia, Matrix, Step, Twist, Wrench, wed
 from framefree.motion.tree.kinematics import Jacobian
 from framefree.motion.tree.links import Link
-from framefree.motion.tree.recursion import Motion, over_parents
+from framefree.motion.tree.recursion import LinkMotion, over_parents
 
 
-class Factor(NamedTuple):
+class CoriolisFactor(NamedTuple):
     """The matrix ``Gam(xi) - M ad_xi = [0, -wed(p); 0, Q]`` of a rigid body, or of several.
 
     p is the linear momentum; the left half is zero because M is that of a rigid body.
@@ -38,21 +38,21 @@ class Factor(NamedTuple):
     Q: Matrix
 
     @classmethod
-    def of(cls, inertia: Inertia, twist: Twist) -> "Factor":
+    def of(cls, inertia: Inertia, twist: Twist) -> "CoriolisFactor":
         """Factor of a rigid body, inertia ``[m I, -m wed(s); m wed(s), S]``."""
         S, second = inertia.C, ca.trace(inertia.C) / 2 * ca.DM.eye(3) - inertia.C
         p = inertia.times(twist).force
         Q = wed(second @ twist.angular) + inertia.B @ wed(twist.linear) - S @ wed(twist.angular)
         return cls(p, Q)
 
-    def out(self, step: Step) -> "Factor":
+    def out(self, step: Step) -> "CoriolisFactor":
         """Return the same seen from the parent link."""
         p = step.out(self.p)
-        return Factor(p, step.conjugate(self.Q) - wed(step.r) @ wed(p))
+        return CoriolisFactor(p, step.conjugate(self.Q) - wed(step.r) @ wed(p))
 
-    def plus(self, other: "Factor") -> "Factor":
+    def plus(self, other: "CoriolisFactor") -> "CoriolisFactor":
         """Return the factor of two bodies that move as one."""
-        return Factor(self.p + other.p, self.Q + other.Q)
+        return CoriolisFactor(self.p + other.p, self.Q + other.Q)
 
     def times(self, twist: Twist) -> Wrench:
         """Return the matrix times k twists."""
@@ -65,7 +65,7 @@ class Factor(NamedTuple):
 
 
 def recursive(
-    links: Sequence[Link], state: Motion, inertias: Sequence[Inertia], rates: Sequence[Matrix]
+    links: Sequence[Link], state: LinkMotion, inertias: Sequence[Inertia], rates: Sequence[Matrix]
 ) -> Matrix:
     """Return the `skew` matrix of rigid bodies in O(n depth) operations.
 
@@ -76,12 +76,13 @@ def recursive(
     """
     steps, subspaces = state.steps, state.subspaces
     factors = [
-        Factor.of(inertia, twist) for inertia, twist in zip(inertias, state.twists, strict=True)
+        CoriolisFactor.of(inertia, twist)
+        for inertia, twist in zip(inertias, state.twists, strict=True)
     ]
     composite = over_parents(
         links, inertias, lambda i, inertia: steps[i].inertia_out(inertia), Inertia.plus
     )
-    factor = over_parents(links, factors, lambda i, value: value.out(steps[i]), Factor.plus)
+    factor = over_parents(links, factors, lambda i, value: value.out(steps[i]), CoriolisFactor.plus)
     nv = sum(S.shape[1] for S in subspaces)
     C = ca.SX(nv, nv)
     for i, link in enumerate(links):
@@ -101,7 +102,7 @@ def recursive(
     return C
 
 
-def subspace_rates(links: Sequence[Link], state: Motion, x: Matrix, v: Matrix) -> list[Matrix]:
+def subspace_rates(links: Sequence[Link], state: LinkMotion, x: Matrix, v: Matrix) -> list[Matrix]:
     """Return ``ad_xi S + dS/dt`` of every joint: the subspace's rate seen from the world."""
     rates = []
     for link, S, twist in zip(links, state.subspaces, state.twists, strict=True):
@@ -138,7 +139,7 @@ BODY_FACTORS: dict[str, Callable[[Matrix, Matrix], Matrix]] = {
 
 
 def by_bodies(
-    name: str, inertias: Sequence[Inertia], state: Motion, jacobians: Sequence[Jacobian]
+    name: str, inertias: Sequence[Inertia], state: LinkMotion, jacobians: Sequence[Jacobian]
 ) -> Matrix:
     """Return ``sum_b J^T (M dJ + Gam J)`` with one of `BODY_FACTORS`."""
     total = 0
@@ -153,7 +154,9 @@ NAMES = (*BODY_FACTORS, "quasi", "christoffel", "euler", "printed")
 """What `coriolis:NAME` may be."""
 
 
-def printed(inertias: Sequence[Inertia], state: Motion, jacobians: Sequence[Jacobian]) -> Matrix:
+def printed(
+    inertias: Sequence[Inertia], state: LinkMotion, jacobians: Sequence[Jacobian]
+) -> Matrix:
     """Return ``sum_b (dJ^T M J - J^T W(M xi) J)``: dM/dt = C + C^T, but C v is wrong."""
     total = 0
     for inertia, twist, J in zip(inertias, state.twists, jacobians, strict=True):

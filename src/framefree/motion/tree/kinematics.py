@@ -10,7 +10,7 @@ from framefree.machine.values import constant_pose
 from framefree.motion.spatial import Matrix, Step, Twist
 from framefree.motion.state import Jacobian
 from framefree.motion.tree.links import Link
-from framefree.motion.tree.recursion import Motion, over_children
+from framefree.motion.tree.recursion import LinkMotion, over_children
 
 
 def link_poses(links: Sequence[Link], steps: Sequence[Step]) -> list[Matrix]:
@@ -31,7 +31,9 @@ def body_poses(links: Sequence[Link], steps: Sequence[Step]) -> list[Matrix]:
     ]
 
 
-def link_jacobians(links: Sequence[Link], state: Motion, x: Matrix, v: Matrix) -> list[Jacobian]:
+def link_jacobians(
+    links: Sequence[Link], state: LinkMotion, x: Matrix, v: Matrix
+) -> list[Jacobian]:
     """Return ``J_i`` with twist_i = J_i v, and ``dJ_i/dt``, for every link."""
     nv = v.shape[0]
 

@@ -27,7 +27,7 @@ from framefree.motion.spatial import (
 from framefree.motion.tree.links import Link
 
 
-class Motion(NamedTuple):
+class LinkMotion(NamedTuple):
     """Kinematics of all links: steps from the parent, joint subspaces, twists, bias accelerations.
 
     ``bias[i] = ad(twist_i) S v + (dS/dt) v`` is the part of link i's acceleration, beside that of
@@ -64,7 +64,7 @@ def over_parents(
     return values
 
 
-def motion(links: Sequence[Link], x: Matrix, v: Matrix) -> Motion:
+def motion(links: Sequence[Link], x: Matrix, v: Matrix) -> LinkMotion:
     """Return twists of all links and what the recursions need beside them."""
     steps = [link.step(x) for link in links]
     subspaces = [link.subspace(x) for link in links]
@@ -78,7 +78,7 @@ def motion(links: Sequence[Link], x: Matrix, v: Matrix) -> Motion:
         biases.append(bias if link.constant_subspace else bias.plus(link.subspace_bias(x, v)))
         return carried.plus(joint)
 
-    return Motion(steps, subspaces, over_children(links, visit), biases)
+    return LinkMotion(steps, subspaces, over_children(links, visit), biases)
 
 
 def gyroscopic(
@@ -93,7 +93,7 @@ def gyroscopic(
 
 def articulated_body(
     links: Sequence[Link],
-    state: Motion,
+    state: LinkMotion,
     force: Matrix,
     loads: Sequence[Wrench],
     inertias: Sequence[Inertia],
@@ -185,7 +185,7 @@ def _others(rows: Sequence[int]) -> list[int]:
 
 def newton_euler(
     links: Sequence[Link],
-    state: Motion,
+    state: LinkMotion,
     acceleration: Matrix,
     loads: Sequence[Wrench],
     inertias: Sequence[Inertia] | Sequence[Rigid],

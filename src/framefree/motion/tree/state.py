@@ -14,7 +14,7 @@ from framefree.motion.state import Jacobian, RelativeMotion, State, step_of
 from framefree.motion.tree import coriolis, recursion
 from framefree.motion.tree.derivatives import TreeSlopes
 from framefree.motion.tree.kinematics import frame_step, link_jacobians, link_poses
-from framefree.motion.tree.recursion import Motion
+from framefree.motion.tree.recursion import LinkMotion
 
 if TYPE_CHECKING:
     from framefree.motion.tree.tree import Tree
@@ -30,7 +30,7 @@ class TreeState(State):
         self.x, self.v, self.t = x, v, t
 
     @cached_property
-    def motion(self) -> Motion:
+    def motion(self) -> LinkMotion:
         """Steps, subspaces, twists and bias accelerations of the links."""
         return recursion.motion(self.links, self.x, self.v)
 
