@@ -48,8 +48,8 @@ def _of_objects(array: np.ndarray) -> Matrix:
     try:
         return ca.densify(from_rows([list(row) for row in rows]))
     except NotImplementedError:  # what CasADi raises for a type it does not know
-        found = sorted({type(entry).__name__ for entry in array.flat})
-        raise GeometryError(f"expected numbers or `casadi.SX`, got {', '.join(found)}") from None
+        types = sorted({type(entry).__name__ for entry in array.flat})
+        raise GeometryError(f"expected numbers or `casadi.SX`, got {', '.join(types)}") from None
 
 
 def as_shape(value: MatrixLike, shape: tuple[int, int], name: str) -> Matrix:

@@ -163,8 +163,8 @@ def _limit(folder: int | Path) -> None:
     except ValueError:
         limit = LIMIT_MB * 1e6
     entries = []
-    with os.scandir(folder) as found:
-        for entry in found:
+    with os.scandir(folder) as files:
+        for entry in files:
             try:
                 status = entry.stat(follow_symlinks=False)
             except OSError:

@@ -30,8 +30,8 @@ class Caller:
 
     def __call__(self, *arguments, out=None, threads: int = 1, **named):
         """Evaluate; see `Kernel.__call__`."""
-        given = self.bind(arguments, named)
-        arrays = [as_argument(port, value) for port, value in zip(self.inputs, given, strict=True)]
+        values = self.bind(arguments, named)
+        arrays = [as_argument(port, value) for port, value in zip(self.inputs, values, strict=True)]
         batch = common_batch(self.inputs, arrays)
         targets = self._targets(out, batch)
         results = [
@@ -76,8 +76,8 @@ class Caller:
         """Run the compiled code on checked arrays."""
         records = [
             (address(array), 0 if array.ndim == len(port.shape) else array.strides[0] // 8, 0)
-            for ports, given in ((self.inputs, arrays), (self.outputs, results))
-            for port, array in zip(ports, given, strict=True)
+            for ports, own in ((self.inputs, arrays), (self.outputs, results))
+            for port, array in zip(ports, own, strict=True)
         ]
         arrays = (*arrays, *results)
         self.launch(self.native.run, rows, threads, (pack_records(records),), arrays)

@@ -206,24 +206,24 @@ def guards(graph: Graph) -> list[frozenset[Literal]]:
     They are those that every way from the node to a result meets: a branch of a conditional
     matters where its condition says so.
     """
-    found: list[frozenset[Literal] | None] = [None] * len(graph.nodes)
+    conditions: list[frozenset[Literal] | None] = [None] * len(graph.nodes)
 
     def meet(number: int, literals: frozenset[Literal]) -> None:
-        known = found[number]
-        found[number] = literals if known is None else known & literals
+        known = conditions[number]
+        conditions[number] = literals if known is None else known & literals
 
     for elements in graph.results:
         for element in elements:
             if element != ZERO:
                 meet(element, frozenset())
     for number in range(len(graph.nodes) - 1, -1, -1):
-        node, literals = graph.nodes[number], found[number] or frozenset()
+        node, literals = graph.nodes[number], conditions[number] or frozenset()
         for position, operand in enumerate(operands(node)):
             more = literals
             if node[0] == "select" and position > 0:
                 more = literals | {_literal(graph, node[1], position == 1)}
             meet(operand, more)
-    return [literals or frozenset() for literals in found]
+    return [literals or frozenset() for literals in conditions]
 
 
 def _literal(graph: Graph, condition: int, holds: bool) -> Literal:

@@ -148,8 +148,8 @@ def _check_shape(code: Code, port: Port, argument: str, batch: str, header: int)
 
 def _require_dimensions(code: Code, port: Port, dimensions: str) -> None:
     for axis, length in enumerate(port.shape):
-        given = code.load("i64", code.offset(dimensions, axis, 8))
-        _require(code, code.put(f"icmp eq i64 {given}, {length}"))
+        extent = code.load("i64", code.offset(dimensions, axis, 8))
+        _require(code, code.put(f"icmp eq i64 {extent}, {length}"))
 
 
 def _record(code: Code, records: str, index: int, data: str, step: str) -> None:

@@ -34,15 +34,15 @@ class _MethodDef(ctypes.Structure):
 @functools.cache
 def addresses() -> "ctypes.Array[ctypes.c_void_p]":
     """Return the table of addresses, in the order of `EXTERNALS`."""
-    found = {name: _numpy_function(place) for name, place in _API.items()}
-    found["float64"] = id(np.dtype(np.float64))
-    found["out"] = id(OUT)
+    places = {name: _numpy_function(place) for name, place in _API.items()}
+    places["float64"] = id(np.dtype(np.float64))
+    places["out"] = id(OUT)
     for name in LIBM:
-        found[name] = _function_address(_math_library(), name)
+        places[name] = _function_address(_math_library(), name)
     for name in EXTERNALS:
-        if name not in found:
-            found[name] = _function_address(ctypes.pythonapi, name)
-    return (ctypes.c_void_p * len(EXTERNALS))(*[found[name] for name in EXTERNALS])
+        if name not in places:
+            places[name] = _function_address(ctypes.pythonapi, name)
+    return (ctypes.c_void_p * len(EXTERNALS))(*[places[name] for name in EXTERNALS])
 
 
 @functools.cache

@@ -100,8 +100,8 @@ def _bind(name: str, ports: Sequence[Port], arguments: tuple, named: dict) -> li
     rest = wanted[len(arguments) :]
     if len(arguments) > len(wanted) or set(rest) != set(named):
         takes = ", ".join(f"`{one}`" for one in wanted) or "no argument"
-        given = ", ".join([f"{len(arguments)} by position", *(f"`{one}`" for one in named)])
-        raise ValueError(f"`{name}` takes {takes}; given were {given}")
+        received = ", ".join([f"{len(arguments)} by position", *(f"`{one}`" for one in named)])
+        raise ValueError(f"`{name}` takes {takes}, but got {received}")
     return [*arguments, *(named[one] for one in rest)]
 
 

@@ -188,16 +188,16 @@ class Calls:
         outputs: Sequence[Block],
     ) -> None:
         sizes = [function.numel_in(k) for k in range(function.n_in())]
-        given = [one.size for one in inputs]
-        if sizes != given:
+        actual = [one.size for one in inputs]
+        if sizes != actual:
             raise CompileError(
-                f"`{function.name()}` takes blocks of sizes {sizes}, but got {given}"
+                f"`{function.name()}` takes blocks of sizes {sizes}, but got {actual}"
             )
         sizes = [function.numel_out(k) for k in range(function.n_out())]
-        given = [one.size for one in outputs]
-        if sizes != given:
+        actual = [one.size for one in outputs]
+        if sizes != actual:
             raise CompileError(
-                f"`{function.name()}` gives blocks of sizes {sizes}, but got {given}"
+                f"`{function.name()}` gives blocks of sizes {sizes}, but got {actual}"
             )
         blocks = [one for one in inputs if isinstance(one, Block)]
         for block in blocks:
@@ -300,14 +300,14 @@ class Calls:
     @property
     def _laid_out(self) -> list[KernelProgram]:
         """The functions as programs of their own."""
-        found = self._programs
-        for variant in self._kinds[len(found) :]:
+        programs = self._programs
+        for variant in self._kinds[len(programs) :]:
             function = variant.function
             inputs = [Port(n, (function.numel_in(k),)) for k, n in enumerate(function.name_in())]
             outputs = [Port(n, (function.numel_out(k),)) for k, n in enumerate(function.name_out())]
             graph = read(function, inputs, outputs)
-            found.append(lay_out(optimise(graph, fma=host().fma)))
-        return found
+            programs.append(lay_out(optimise(graph, fma=host().fma)))
+        return programs
 
     def _assembly(self, program: KernelProgram, target: Target) -> str:
         module = Module(target)

@@ -66,8 +66,8 @@ class RolloutOptions:
             except TypeError:
                 value = None
             if value is None or value < least:
-                given = getattr(self, name)
-                raise ValueError(f"`{name}` must be a whole number from {least} on, not {given!r}")
+                wrong = getattr(self, name)
+                raise ValueError(f"`{name}` must be a whole number from {least} on, not {wrong!r}")
         for name in ("dt", "t0"):
             value = getattr(self, name)
             if value is None and name == "dt":
@@ -114,7 +114,7 @@ def _arguments(
     caller: Caller, feedback: Feedback, arguments: Sequence, named: Mapping, options: RolloutOptions
 ) -> tuple[dict[int, np.ndarray], int | None]:
     """Convert and check all inputs; return them by index, and the batch size."""
-    given: dict[int, tuple[Port, np.ndarray]] = {}
+    inputs: dict[int, tuple[Port, np.ndarray]] = {}
     free: list[int] = []
     sequences = dict(options.sequences)
     for index, port in enumerate(caller.inputs):
@@ -123,12 +123,12 @@ def _arguments(
             if options.dt is None:
                 raise ValueError(f"`dt` is needed: `{caller.name}` has an input `{port.name}`")
             if is_step:
-                given[index] = port, np.full(port.shape, float(options.dt))
+                inputs[index] = port, np.full(port.shape, float(options.dt))
         elif port.name in sequences:
             if index in feedback.states:
                 raise ValueError(f"`{port.name}` is a state and cannot be a sequence")
             longer = Port(port.name, (options.steps, *port.shape))
-            given[index] = longer, as_argument(longer, sequences.pop(port.name))
+            inputs[index] = longer, as_argument(longer, sequences.pop(port.name))
         else:
             free.append(index)
     if sequences:
@@ -136,10 +136,10 @@ def _arguments(
     ports = [caller.inputs[index] for index in free]
     values = Caller(caller.name, ports, (), caller.native, caller.layout).bind(arguments, named)
     for index, port, value in zip(free, ports, values, strict=True):
-        given[index] = port, as_argument(port, value)
-    arrays = [array for _, array in given.values()]
-    batch = common_batch([port for port, _ in given.values()], arrays)
-    return dict(zip(given, arrays, strict=True)), batch
+        inputs[index] = port, as_argument(port, value)
+    arrays = [array for _, array in inputs.values()]
+    batch = common_batch([port for port, _ in inputs.values()], arrays)
+    return dict(zip(inputs, arrays, strict=True)), batch
 
 
 def _make_records(

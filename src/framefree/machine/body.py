@@ -58,12 +58,12 @@ class Body(Part):
                 f"the mass of body `{self.name}` must be positive, got {inertia.total:.6g} kg; "
                 "a body without mass is declared by `inertia=None`"
             )
-        found = inertia.problems()
-        if not found:
+        problems = inertia.problems()
+        if not problems:
             return
         message = (
             f"the inertia of body `{self.name}` is not that of any distribution of mass: "
-            f"{found[-1]}"
+            f"{problems[-1]}"
         )
         if self.strict:
             raise MachineError(message)

@@ -194,8 +194,8 @@ class Description(Part):
 
 
 def _slices(sizes: Any) -> Mapping[str, slice]:
-    found, start = {}, 0
+    slices, start = {}, 0
     for name, size in sizes:
-        found[name] = slice(start, start + size)
+        slices[name] = slice(start, start + size)
         start += size
-    return MappingProxyType(found)
+    return MappingProxyType(slices)

@@ -15,7 +15,7 @@ from framefree.machine.fluid import Fluid, Immersed
 from framefree.machine.frame import Frame
 from framefree.machine.joint import JOINT_NUMBERS, Joint
 from framefree.machine.joints import JointKind, Locked
-from framefree.machine.names import Found, find, renamed, with_name_changed
+from framefree.machine.names import NamedPart, find, renamed, with_name_changed
 from framefree.machine.problems import MachineError
 from framefree.machine.tree import unknown
 from framefree.machine.values import compose, pose
@@ -25,21 +25,21 @@ _BODY_WORDS = ("mass", "center", "inertia_at_center")
 
 def changed(machine: Any, name: str, changes: dict[str, Any]) -> dict[str, Any]:
     """Change fields of one part."""
-    found = find(machine, name)
+    entry = find(machine, name)
     changes = dict(changes)
-    new_name = changes.pop("name", found.part.name)
-    if isinstance(found.part, Body):
-        changes = _body_changes(found.part, changes)
+    new_name = changes.pop("name", entry.part.name)
+    if isinstance(entry.part, Body):
+        changes = _body_changes(entry.part, changes)
     forgotten = {}
-    if isinstance(found.part, Joint) and isinstance(changes.get("kind"), JointKind):
-        forgotten = _forgotten(found.part, changes["kind"])
-    part = _replaced(found.part, {**forgotten, **changes})
-    fields = {found.group: _swapped(getattr(machine, found.group), found.part, part)}
+    if isinstance(entry.part, Joint) and isinstance(changes.get("kind"), JointKind):
+        forgotten = _forgotten(entry.part, changes["kind"])
+    part = _replaced(entry.part, {**forgotten, **changes})
+    fields = {entry.group: _swapped(getattr(machine, entry.group), entry.part, part)}
     if forgotten:
         fields["keyframes"] = _without_entries(machine.keyframes, {part.name}, set())
-    if new_name == found.part.name:
+    if new_name == entry.part.name:
         return fields
-    return with_name_changed(replace(machine, **fields), Found(found.group, part), new_name)
+    return with_name_changed(replace(machine, **fields), NamedPart(entry.group, part), new_name)
 
 
 def attached(machine: Any, parts: tuple[Any, ...]) -> dict[str, Any]:
@@ -63,14 +63,14 @@ def detached(machine: Any, names: tuple[str, ...]) -> dict[str, Any]:
     places: set[str] = set()
     gone: dict[str, set[str]] = {group: set() for group in GROUPS}
     for name in names:
-        found = find(machine, name)
-        if found.group in ("bodies", "joints"):
-            top = found.part.child if isinstance(found.part, Joint) else found.part.name
+        entry = find(machine, name)
+        if entry.group in ("bodies", "joints"):
+            top = entry.part.child if isinstance(entry.part, Joint) else entry.part.name
             bodies |= {machine.bodies[i].name for i in machine.subtree(top)}
-        elif found.group == "frames":
-            places.add(found.part.name)
+        elif entry.group == "frames":
+            places.add(entry.part.name)
         else:
-            gone[found.group].add(found.part.name)
+            gone[entry.group].add(entry.part.name)
     places |= bodies | {frame.name for frame in machine.frames if frame.body in bodies}
     joints = {joint.name for joint in machine.joints if joint.child in bodies}
     return _without(machine, bodies, places, joints, gone)

@@ -65,7 +65,7 @@ class Loop(Part):
             )
         set_field(self, "rest", pose(self.rest, f"the rest pose of loop `{self.name}`"))
         for field in ("axis", "length"):
-            self._check_given(field)
+            self._check_presence(field)
         if self.kind == "distance":
             set_field(self, "length", scalar(self.length, f"the length of loop `{self.name}`"))
             if not is_symbolic(self.length) and self.length <= 0:
@@ -151,12 +151,12 @@ class Loop(Part):
         rate = -so3.wed(a) @ b_rate - scale * casadi.cross(b, a) @ (a.T @ b_rate)
         return (2 * scale) * (self._across.T @ rate)
 
-    def _check_given(self, field: str) -> None:
-        given = getattr(self, field) is not None
+    def _check_presence(self, field: str) -> None:
+        present = getattr(self, field) is not None
         needed = _NEEDS.get(self.kind) == field
-        if needed and not given:
+        if needed and not present:
             raise MachineError(f"loop `{self.name}` of kind {self.kind} needs `{field}`")
-        if given and not needed:
+        if present and not needed:
             raise MachineError(f"loop `{self.name}` of kind {self.kind} has no `{field}`")
 
 

@@ -91,8 +91,8 @@ class Machine(Description):
 
         With `limits` coordinates outside of their limits are refused too.
         """
-        found = state.problems_of(self._segments, x, v, self.nx, self.nv, limits=limits)
-        found.raise_if_any(state.StateError)
+        problems = state.problems_of(self._segments, x, v, self.nx, self.nv, limits=limits)
+        problems.raise_if_any(state.StateError)
 
     def keyframe(self, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return x, v and u of a keyframe."""
@@ -267,8 +267,8 @@ class Machine(Description):
         self, values: Mapping[str, float] | Sequence[float] | None = None
     ) -> "Machine":
         """Return the machine in numbers, with these values of its parameters or their defaults."""
-        base, given = self.numeric, self.parameters.values(values)
-        known = zip(self.parameters.names, given.tolist(), self.parameters.defaults, strict=True)
+        base, vector = self.numeric, self.parameters.values(values)
+        known = zip(self.parameters.names, vector.tolist(), self.parameters.defaults, strict=True)
         # Numbers that keep their default are not set again: rounding would change their last bit.
         settings = {name: value for name, value, default in known if value != default}
         return replace(base, **tunable.set_values(base, settings)) if settings else base

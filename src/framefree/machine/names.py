@@ -23,22 +23,24 @@ GROUPS = {
 
 
 @dataclass(frozen=True)
-class Found:
+class NamedPart:
     """A part and where it is."""
 
     group: str
     part: Any
 
 
-def find_all(machine: Any, name: str) -> list[Found]:
+def find_all(machine: Any, name: str) -> list[NamedPart]:
     """Return all parts of this name; "joint:elbow" looks among joints only."""
     word, _, rest = name.partition(":")
     groups = [GROUPS[word]] if word in GROUPS and rest else list(GROUPS.values())
     wanted = rest if word in GROUPS and rest else name
-    return [Found(g, part) for g in groups for part in getattr(machine, g) if part.name == wanted]
+    return [
+        NamedPart(g, part) for g in groups for part in getattr(machine, g) if part.name == wanted
+    ]
 
 
-def find(machine: Any, name: str) -> Found:
+def find(machine: Any, name: str) -> NamedPart:
     """Return the one part of this name.
 
     Raises
@@ -46,12 +48,12 @@ def find(machine: Any, name: str) -> Found:
     MachineError
         If there is none, or if parts of several groups have the name.
     """
-    found = find_all(machine, name)
-    if len(found) == 1:
-        return found[0]
-    if not found:
+    entries = find_all(machine, name)
+    if len(entries) == 1:
+        return entries[0]
+    if not entries:
         raise MachineError(unknown("part", name, all_names(machine)))
-    words = [word for word, group in GROUPS.items() if group in {item.group for item in found}]
+    words = [word for word, group in GROUPS.items() if group in {item.group for item in entries}]
     ways = known_names(f"{word}:{name}" for word in words)
     raise MachineError(f"several parts are named `{name}`; say which: {ways}")
 
@@ -126,17 +128,17 @@ def _coordinates(machine: Any, joint: Callable[[str], str]) -> dict[str, str]:
     return {name: joint(j.name) + name[len(j.name) :] for j in machine.joints for name in j.x_names}
 
 
-def with_name_changed(machine: Any, found: Found, name: str) -> dict[str, Any]:
+def with_name_changed(machine: Any, entry: NamedPart, name: str) -> dict[str, Any]:
     """Return all sequences of a machine with one part renamed, references included."""
-    old = found.part.name
+    old = entry.part.name
 
     def swap(candidate: str) -> str:
         return name if candidate == old else candidate
 
-    if found.group in ("bodies", "frames"):
+    if entry.group in ("bodies", "frames"):
         if name == WORLD:
             raise MachineError(f"`{old}` cannot be renamed `world`: that is the fixed world")
         return renamed(machine, place=swap)
-    if found.group == "joints":
+    if entry.group == "joints":
         return renamed(machine, joint=swap)
-    return renamed(machine, own=lambda group, n: swap(n) if group == found.group else n)
+    return renamed(machine, own=lambda group, n: swap(n) if group == entry.group else n)

@@ -44,19 +44,19 @@ class Parameters:
         places = [self.names.index(name) for name in names]
         return Parameters(tuple(names), self.symbols[places, 0], self.defaults[places])
 
-    def values(self, given: Mapping[str, float] | Sequence[float] | None = None) -> np.ndarray:
+    def values(self, settings: Mapping[str, float] | Sequence[float] | None = None) -> np.ndarray:
         """Return the values (n,): the defaults, changed by a mapping of names or a whole vector."""
-        if given is None:
+        if settings is None:
             return self.defaults.copy()
-        if not isinstance(given, Mapping):
-            vector = np.asarray(given, dtype=float)
+        if not isinstance(settings, Mapping):
+            vector = np.asarray(settings, dtype=float)
             if vector.shape != self.defaults.shape:
                 raise MachineError(
                     f"expected {len(self)} parameter values, got shape {vector.shape}"
                 )
             return vector.copy()
         values, problems = self.defaults.copy(), Problems()
-        for name, value in given.items():
+        for name, value in settings.items():
             if name in self.names:
                 values[self.names.index(name)] = value
             else:

@@ -53,7 +53,7 @@ from framefree.machine.damper import Damper
 from framefree.machine.frame import Frame
 from framefree.machine.joint import Joint
 from framefree.machine.loop import Loop
-from framefree.machine.names import Found, all_names, find_all
+from framefree.machine.names import NamedPart, all_names, find_all
 from framefree.machine.problems import MachineError, Problems
 from framefree.machine.spring import EulerSpring, Spring
 from framefree.machine.stretch import length_of
@@ -114,15 +114,15 @@ def leaf(machine: Any, path: str) -> Leaf:
         for name in sorted(_prefixes(path), key=len, reverse=True)
         for item in find_all(machine, name)
     ]
-    found = []
+    matches = []
     for item, rest in candidates:
         value = _of_part(machine, item, rest)
         if value is not None:
-            found.append(Leaf(path, value[0], (item.group, item.part.name), value[1]))
-    if len(found) == 1:
-        return found[0]
-    if found:
-        groups = ", ".join(item.owner[0] for item in found)
+            matches.append(Leaf(path, value[0], (item.group, item.part.name), value[1]))
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        groups = ", ".join(item.owner[0] for item in matches)
         raise MachineError(f"`{path}` is in {groups}; qualify it, as in `body:{path}`")
     if candidates:
         item, rest = candidates[0]
@@ -135,12 +135,12 @@ def leaf(machine: Any, path: str) -> Leaf:
 
 def leaves(machine: Any, paths: tuple[str, ...]) -> list[Leaf]:
     """Return the numbers of several paths; all paths that lead nowhere are reported together."""
-    problems, found = Problems(), []
+    problems, result = Problems(), []
     for path in paths:
         with problems.at():
-            found.append(leaf(machine, path))
+            result.append(leaf(machine, path))
     problems.raise_if_any()
-    return found
+    return result
 
 
 def _prefixes(path: str) -> list[str]:
@@ -170,9 +170,9 @@ def _global_leaf(machine: Any, path: str, head: str, rest: str) -> Leaf:
     )
 
 
-def _of_part(machine: Any, found: Found, rest: str) -> tuple[float, tuple] | None:
+def _of_part(machine: Any, entry: NamedPart, rest: str) -> tuple[float, tuple] | None:
     """Return value and key of a number of a part, or None."""
-    part = found.part
+    part = entry.part
     field, _, tail = rest.partition(".")
     if isinstance(part, Body) and rest == "length":
         return length_of(machine, part.name)[0], ("length",)

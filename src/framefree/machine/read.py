@@ -71,8 +71,8 @@ def read(
     options = ReadOptions(base, strict, mimic, keep_fixed, motors, names)
     source = source_of(path_or_text, packages)
     root = parse(source.data, source.name)
-    found = _ROOTS.get(root.tag) if format is None else format
-    if found not in _READERS:
+    kind = _ROOTS.get(root.tag) if format is None else format
+    if kind not in _READERS:
         if format is not None:
             raise ReadError(f"`format` must be one of {', '.join(_READERS)}, got {format!r}")
         raise ReadError(
@@ -80,4 +80,4 @@ def read(
             f"(MJCF), got <{root.tag}>"
         )
     with np.errstate(all="ignore"):  # overflow ends as a number that is not finite, and is refused
-        return _READERS[found](source, root, options)
+        return _READERS[kind](source, root, options)

@@ -20,9 +20,9 @@ from framefree.machine.values import constant_pose, is_symbolic
 
 def parameters(machine: Any, paths: tuple[str, ...]) -> Parameters:
     """Return symbols and defaults of the numbers that these paths lead to."""
-    found = leaves(machine, paths)
+    numbers = leaves(machine, paths)
     symbols = casadi.vertcat(casadi.SX(0, 1), *(casadi.SX.sym(path) for path in paths))
-    return Parameters(tuple(paths), symbols, [item.default for item in found])
+    return Parameters(tuple(paths), symbols, [item.default for item in numbers])
 
 
 def of_tree(machine: Any) -> list[str]:

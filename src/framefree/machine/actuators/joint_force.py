@@ -79,10 +79,10 @@ class JointForce(JointActuator):
 
 def motors(joints: Iterable[Joint], suffix: str = "") -> tuple[JointForce, ...]:
     """Return one motor for every velocity of these joints, limited by the joints' effort limits."""
-    found = []
+    actuators = []
     for joint in joints:
         for i, name in enumerate(joint.v_names):
             limit = joint.effort_limit[i]
             gear = np.eye(joint.nv)[i]
-            found.append(JointForce(name + suffix, joint.name, gear, lower=-limit, upper=limit))
-    return tuple(found)
+            actuators.append(JointForce(name + suffix, joint.name, gear, lower=-limit, upper=limit))
+    return tuple(actuators)

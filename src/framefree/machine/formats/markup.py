@@ -159,16 +159,16 @@ class Place:
             expected = "one number" if size == 1 else f"{size} numbers"
             self.problem(f"`{name}` must be {expected}, got {_short(value)}")
             return None
-        found = tuple(map(float, words))
-        if any(abs(number) == float("inf") for number in found):
+        parsed = tuple(map(float, words))
+        if any(abs(number) == float("inf") for number in parsed):
             self.problem(f"`{name}` must be finite, got {_short(value)}")
             return None
-        return found
+        return parsed
 
     def number(self, name: str, default: float | None = None) -> float | None:
         """Return the number of an attribute; without a default it must be there."""
-        found = self.numbers(name, 1, None if default is None else (default,))
-        return None if found is None else found[0]
+        parsed = self.numbers(name, 1, None if default is None else (default,))
+        return None if parsed is None else parsed[0]
 
 
 def _short(value: str, limit: int = 60) -> str:

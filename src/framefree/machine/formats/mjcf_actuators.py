@@ -16,19 +16,19 @@ from framefree.machine.problems import MachineError, Problems
 
 def actuators(model: Any, tree: MjcfTree, problems: Problems) -> list[Actuator]:
     """Return the actuators: motors and servos on joints, wrenches on sites."""
-    found: list[Actuator] = []
+    result: list[Actuator] = []
     if not enabled(model, "ACTUATION"):
-        return found
+        return result
     for i, name in enumerate(_names(model)):
         with problems.at(tree.document.where("actuator", model.actuator(i).name, i)):
             _refuse_dynamics(model, i)
             if int(model.actuator_trntype[i]) == value("mjtTrn", "mjTRN_SITE"):
-                found.append(_wrench(model, tree, i, name))
+                result.append(_wrench(model, tree, i, name))
             else:
                 actuator = _joint_force(model, tree, i, name)
                 if actuator is not None:
-                    found.append(actuator)
-    return found
+                    result.append(actuator)
+    return result
 
 
 def _names(model: Any) -> list[str]:
@@ -53,8 +53,8 @@ def _refuse_dynamics(model: Any, i: int) -> None:
         "this bias": model.actuator_biastype[i]
         not in (value("mjtBias", "mjBIAS_NONE"), value("mjtBias", "mjBIAS_AFFINE")),
     }
-    for words, found in unsupported.items():
-        if found:
+    for words, present in unsupported.items():
+        if present:
             raise MachineError(
                 f'an actuator with {words} is not supported; `without="actuator"` leaves out all'
             )
@@ -140,18 +140,18 @@ def keyframes(model: Any, tree: MjcfTree, driven: list[Actuator]) -> list[Keyfra
     is the keyframe `initial`.
     """
     inputs, known = _names(model), {actuator.name for actuator in driven}
-    found = []
+    result = []
     for i in range(model.nkey):
         x, v = _state(model, tree, model.key_qpos[i], model.key_qvel[i])
         ctrl = model.key_ctrl[i]
         u = {name: ctrl[k : k + 1] for k, name in enumerate(inputs) if name in known}
-        found.append(Keyframe(model.key(i).name or f"key{i}", x, v, u))
+        result.append(Keyframe(model.key(i).name or f"key{i}", x, v, u))
     start, _ = _state(model, tree, model.qpos0, np.zeros(model.nv))
     neutral = {joint.name: joint.kind.neutral for joint in tree.joints}
     moved = {name for name, value in start.items() if not np.array_equal(value, neutral[name])}
-    if moved and "initial" not in {key.name for key in found}:
-        found.append(Keyframe("initial", start))
-    return found
+    if moved and "initial" not in {key.name for key in result}:
+        result.append(Keyframe("initial", start))
+    return result
 
 
 def _state(model: Any, tree: MjcfTree, qpos: Any, qvel: Any) -> tuple[dict, dict]:

@@ -33,8 +33,8 @@ def enabled(model: Any, what: str) -> bool:
 
 def value(enum: str, name: str) -> int:
     """Return the number of a value of one of MuJoCo's enumerations, -1 where it has no such."""
-    found = getattr(getattr(mujoco_module(), enum), name, None)
-    return -1 if found is None else int(found.value)
+    member = getattr(getattr(mujoco_module(), enum), name, None)
+    return -1 if member is None else int(member.value)
 
 
 def column(model: Any, field: str, row: int, default: float = 0.0) -> Any:
@@ -46,10 +46,10 @@ def column(model: Any, field: str, row: int, default: float = 0.0) -> Any:
 @cache
 def _disable_bits() -> dict[str, int]:
     bits = mujoco_module().mjtDisableBit
-    found = {
+    flags = {
         name.removeprefix("mjDSBL_"): int(getattr(bits, name).value)
         for name in dir(bits)
         if name.startswith("mjDSBL_")
     }
-    passive = found.get("PASSIVE", 0)  # springs and dampers were once switched off together
-    return {"SPRING": passive, "DAMPER": passive, **found}
+    passive = flags.get("PASSIVE", 0)  # springs and dampers were once switched off together
+    return {"SPRING": passive, "DAMPER": passive, **flags}

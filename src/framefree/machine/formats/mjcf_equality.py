@@ -19,7 +19,7 @@ def equalities(
     model: Any, tree: MjcfTree, problems: Problems
 ) -> tuple[list[Loop], list[Coupling], list[Frame]]:
     """Return loops, couplings, and the frames that the loops are made between."""
-    found = _Equalities(model, tree)
+    result = _Equalities(model, tree)
     for i in range(model.neq if enabled(model, "EQUALITY") else 0):
         name = model.equality(i).name or f"equality{i}"
         where = tree.document.where("equality", model.equality(i).name, i)
@@ -27,10 +27,10 @@ def equalities(
             tree.ignored.append(f"{where}: not active")
             continue
         with problems.at(where):
-            found.add(i, name)
-    if found.loops or found.couplings:
+            result.add(i, name)
+    if result.loops or result.couplings:
         tree.ignored.append("softness of equality constraints (solref, solimp): they are rigid")
-    return found.loops, found.couplings, found.frames
+    return result.loops, result.couplings, result.frames
 
 
 class _Equalities:

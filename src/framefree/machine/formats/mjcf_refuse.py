@@ -80,12 +80,12 @@ def _joints(model: Any, report: _Report) -> None:
 
 def _free_joint(model: Any, j: int, dof: int, report: _Report) -> None:
     """MuJoCo's free joint moves along world axes, ours along those of the body."""
-    given = {
+    refused = {
         "stiffness": model.jnt_stiffness[j] if enabled(model, "SPRING") else 0.0,
         "armature": model.dof_armature[dof],
         "frictionloss": model.dof_frictionloss[dof] if enabled(model, "FRICTIONLOSS") else 0.0,
     }
-    for name, number in given.items():
+    for name, number in refused.items():
         if number != 0.0:
             message = (
                 f"`{name}` = {number:g} of a free joint is not supported; <freejoint/> takes no "

@@ -19,15 +19,15 @@ VISIBLE_GROUPS = 3
 
 def shapes(model: Any, tree: MjcfTree, document: Document) -> tuple[Shape, ...]:
     """Return the geoms as shapes; what cannot be drawn is left out."""
-    found = []
+    result = []
     for i in range(model.ngeom):
         try:
             shape = _shape(model, tree, document, i)
         except MachineError:
             continue
         if shape is not None:
-            found.append(shape)
-    return tuple(found)
+            result.append(shape)
+    return tuple(result)
 
 
 def _shape(model: Any, tree: MjcfTree, document: Document, i: int) -> Shape | None:

@@ -101,10 +101,10 @@ class Document:
     def explain(self, message: str) -> str:
         """Return MuJoCo's message with its line led back to the file it comes from."""
         message = " ".join(message.replace("XML Error:", "").replace("Error:", "").split())
-        found = _LINE.search(message)
-        at = int(found.group(1)) - 1 if found else -1
-        if found and 0 <= at < len(self._lines):
-            rest = message[: found.start()] + message[found.end() :]
+        mention = _LINE.search(message)
+        at = int(mention.group(1)) - 1 if mention else -1
+        if mention and 0 <= at < len(self._lines):
+            rest = message[: mention.start()] + message[mention.end() :]
             return f"{self._lines[at]}: {_ELEMENT.sub('', rest).strip(' ,')}"
         return f"{self._file}: {message}"
 
@@ -227,8 +227,8 @@ class _MjcfTextWriter:
     def _check_made_mesh(self, item: _Item) -> None:
         """Refuse a mesh that MuJoCo makes itself, with more faces than memory holds."""
         for word in (item.element.get("params") or "").split():
-            found = re.match(r"[+-]?([0-9]*)", word)
-            if "e" in word.lower() or "n" in word.lower() or (found and len(found.group(1)) > 3):
+            match = re.match(r"[+-]?([0-9]*)", word)
+            if "e" in word.lower() or "n" in word.lower() or (match and len(match.group(1)) > 3):
                 self._place(item).problem(
                     f"`params` of a made mesh must be below 1000, got {word[:40]}"
                 )
@@ -239,20 +239,20 @@ class _MjcfTextWriter:
         name = place.text("file")
         if name is None:
             return []
-        found = self.source.find(name) or self._beside(item, name)
-        if found is None:
+        path = self.source.find(name) or self._beside(item, name)
+        if path is None:
             place.problem(f"`{name}` is not a file in the model's folder")
             return []
-        if found in self.included:
+        if path in self.included:
             place.problem(f"`{name}` is included twice")
             return []
-        self.included.add(found)
-        root = parse(bytes_of(found), name)
+        self.included.add(path)
+        root = parse(bytes_of(path), name)
         if root.tag not in ("mujoco", "mujocoinclude"):
             place.problem(f"`{name}` must start with <mujocoinclude>, got <{root.tag}>")
             return []
         return [
-            _Item(child, name, found.parent, item.times, item.section, depth=item.depth)
+            _Item(child, name, path.parent, item.times, item.section, depth=item.depth)
             for child in root.children
         ]
 
@@ -294,15 +294,15 @@ class _MjcfTextWriter:
         if self.folders["strip"] == "true":
             file = re.split(r"[/\\]", file)[-1]
         folder = self.folders["meshdir"]
-        found = self.source.find(str(Path(folder) / file)) if folder else self.source.find(file)
-        if found is None:
+        path = self.source.find(str(Path(folder) / file)) if folder else self.source.find(file)
+        if path is None:
             inside = "the model's folder" if self.source.folder else "a model given as text"
             place.problem(f"`{file}` is not a file in {inside} or in the given `packages`")
             return ""
         if item.element.tag == "mesh":
             name = item.element.get("name") or Path(file).stem
-            self.document.meshes[name] = str(found)
-        return str(found)
+            self.document.meshes[name] = str(path)
+        return str(path)
 
     # ------------------------------------------------------------------ places
 

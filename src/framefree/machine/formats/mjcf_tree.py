@@ -85,9 +85,9 @@ class MjcfTree:
 
     def _add_body(self, i: int) -> None:
         model = self.model
-        given = model.body(i).name
-        name = given or self.unused(f"body{i}")
-        where = self.document.where("body", given, i)
+        own_name = model.body(i).name
+        name = own_name or self.unused(f"body{i}")
+        where = self.document.where("body", own_name, i)
         parent, offset = self.place[model.body_parentid[i]]
         pose = offset @ pose_of_quaternion(model.body_pos[i], model.body_quat[i])
         first = int(model.body_jntadr[i])
@@ -155,14 +155,14 @@ class MjcfTree:
 
     def _add_site(self, i: int) -> str:
         model = self.model
-        given = model.site(i).name or f"site{i}"
+        site = model.site(i).name or f"site{i}"
         pose = pose_of_quaternion(model.site_pos[i], model.site_quat[i])
-        name = f"{given}_site" if given in self._taken else given
+        name = f"{site}_site" if site in self._taken else site
         frame = self.frame_at(int(model.site_bodyid[i]), pose, name)
-        if frame.name != given:
+        if frame.name != site:
             self.remarks.append(
-                f"{self.document.where('site', given)}: the frame is called `{frame.name}`: "
-                f"`{given}` is taken by a body"
+                f"{self.document.where('site', site)}: the frame is called `{frame.name}`: "
+                f"`{site}` is taken by a body"
             )
         self.frames.append(frame)
         return frame.name
@@ -174,11 +174,11 @@ class MjcfTree:
     ) -> None:
         """Chain of joints that ends in a body, with massless bodies between them."""
         for j in joints:
-            given = self.model.joint(j).name
-            name = given or self._unused_joint(f"{body}_{_WORDS[int(self.model.jnt_type[j])]}")
+            own_name = self.model.joint(j).name
+            name = own_name or self._unused_joint(f"{body}_{_WORDS[int(self.model.jnt_type[j])]}")
             self.joint_names[j] = name
             child = body if j == joints[-1] else self.unused(f"{body}_{name}")
-            at = self.document.where("joint", given, j)
+            at = self.document.where("joint", own_name, j)
             try:
                 joint = self._joint(j, name, parent, child, pose)
             except MachineError as error:

@@ -164,12 +164,12 @@ class _Build:
     @property
     def bodies(self) -> list[Body]:
         """All bodies, as far as they can be made; what is wrong goes to the problems."""
-        found = []
+        result = []
         for name, body in self._bodies.items():
             where = body.place.words
             with self.problems.at(where):
-                found.append(Body(name, body.moments, strict=False, source=where))
-        return found
+                result.append(Body(name, body.moments, strict=False, source=where))
+        return result
 
     @property
     def joints(self) -> list[Joint]:
@@ -195,13 +195,13 @@ class _Build:
         """Return the mimic joints' couplings, chains of them resolved to their source."""
         if self.options.mimic == "independent":
             return ()
-        found = []
+        result = []
         for record in self.records.values():
             if record.mimic and record.type != "fixed":
                 coupling = self._coupling(record)
                 if coupling is not None:
-                    found.append(coupling)
-        return tuple(found)
+                    result.append(coupling)
+        return tuple(result)
 
     def remark_on_inertia(self) -> None:
         """Note links whose inertia no body can have; with `strict` that is an error."""

@@ -110,8 +110,8 @@ class RobotElements:
         place = link.inside(inertial)
         pose = origin_of(place)
         mass, inertia = inertial.first("mass"), inertial.first("inertia")
-        for tag, found in (("mass", mass), ("inertia", inertia)):
-            if found is None:
+        for tag, child in (("mass", mass), ("inertia", inertia)):
+            if child is None:
                 place.problem(f"<inertial> needs an element <{tag}>")
         total = place.inside(mass).number("value") if mass is not None else None
         entries = [None] if inertia is None else _six(place.inside(inertia))
@@ -236,11 +236,11 @@ def _end(joint: Place, tag: str) -> str | None:
 def _limits(joint: Place, kind: str) -> dict[str, float | None]:
     """Limits of a joint; where the file gives neither lower nor upper there is none."""
     infinite = float("inf")
-    found: dict[str, float | None] = dict.fromkeys(("velocity", "effort", "upper"), infinite)
-    found["lower"] = -infinite
+    limits: dict[str, float | None] = dict.fromkeys(("velocity", "effort", "upper"), infinite)
+    limits["lower"] = -infinite
     element = joint.element.first("limit")
     if element is None or kind == "fixed":
-        return found
+        return limits
     inside = joint.inside(element)
     names = ["velocity", "effort"]
     if kind in ("revolute", "prismatic") and (
@@ -253,8 +253,8 @@ def _limits(joint: Place, kind: str) -> dict[str, float | None]:
         number = inside.number(name, default)
         if number is not None and abs(number) >= UNLIMITED:
             number = infinite if number > 0 else -infinite
-        found[name] = number
-    return found
+        limits[name] = number
+    return limits
 
 
 def _dynamics(joint: Place) -> dict[str, float | None]:

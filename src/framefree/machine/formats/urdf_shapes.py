@@ -42,15 +42,15 @@ class ShapeReader:
 
     def shapes(self, link: Place, name: str) -> tuple[Shape, ...]:
         """Return the shapes of a link of this name."""
-        found = []
+        result = []
         for element in link.element.children:
             if element.tag in ("visual", "collision"):
                 problems = Problems()
                 place = Place(link.file, element, f"<{element.tag}> of {link.label}", problems)
                 with problems.at(place.words):
-                    found.append(self._shape(place, name))
+                    result.append(self._shape(place, name))
                 self.remarks.extend(f"{message} (left out)" for message in problems.messages)
-        return tuple(shape for shape in found if shape is not None)
+        return tuple(shape for shape in result if shape is not None)
 
     def _shape(self, place: Place, frame: str) -> Shape | None:
         geometry = place.element.first("geometry")
@@ -79,9 +79,9 @@ class ShapeReader:
         What is not there, or may not be read, must not become a path that a viewer would open.
         """
         reference = place.text("filename")
-        found = self.source.find(reference) if reference else None
-        if found or not reference:
-            return str(found) if found else None
+        path = self.source.find(reference) if reference else None
+        if path or not reference:
+            return str(path) if path else None
         self.missing.add(reference)
         return reference if reference.startswith(ADDRESSES) else f"{MISSING}{reference}"
 

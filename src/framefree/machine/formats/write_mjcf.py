@@ -101,7 +101,7 @@ class _MjcfWriter:
 
     def _massless(self) -> set[str]:
         """Return bodies without mass that only join two joints, to be written as one body."""
-        machine, found = self.machine, set()
+        machine, names = self.machine, set()
         used = {frame.body for frame in machine.frames}
         for i, (body, joint) in enumerate(zip(machine.bodies, machine.joints, strict=True)):
             if body.inertia is not None or is_fixed(joint):
@@ -109,13 +109,13 @@ class _MjcfWriter:
             below = machine.children[i]
             single = len(below) == 1 and not is_fixed(machine.joints[below[0]])
             if single and body.name not in used and not isinstance(joint.kind, Spherical | Free):
-                found.add(body.name)
+                names.add(body.name)
             elif not self._carries_fixed_mass(i):
                 self.problems.add(
                     f"body `{body.name}` has no mass: MuJoCo moves none, except between two joints "
                     "and without frames on it"
                 )
-        return found
+        return names
 
     def _carries_fixed_mass(self, i: int) -> bool:
         """Whether a body without mass carries some on bodies that are fixed to it."""

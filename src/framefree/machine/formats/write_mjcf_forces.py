@@ -79,22 +79,22 @@ def _coupling(machine: Machine, coupling: Coupling) -> Element:
 
 def _expanded(coefficients: np.ndarray, at: float) -> list[float]:
     """Return the coefficients of powers of q of sum c_k (q - at)^k."""
-    found = np.zeros(len(coefficients))
+    powers = np.zeros(len(coefficients))
     for k, c in enumerate(coefficients):
         for j in range(k + 1):
-            found[j] += c * comb(k, j) * (-at) ** (k - j)
-    return found.tolist()
+            powers[j] += c * comb(k, j) * (-at) ** (k - j)
+    return powers.tolist()
 
 
 def _plain_coordinates(machine: Machine) -> dict[str, str]:
     """Return MuJoCo's joint for every coordinate that is one of its slides or hinges."""
-    found = {}
+    names = {}
     for joint in machine.joints:
         if isinstance(joint.kind, Spherical | Continuous):
             continue
         count = {Free: 3, Planar: 2}.get(type(joint.kind), joint.nx)
-        found |= {name: name for name in joint.x_names[:count]}
-    return found
+        names |= {name: name for name in joint.x_names[:count]}
+    return names
 
 
 # ---------------------------------------------------------------------- actuators

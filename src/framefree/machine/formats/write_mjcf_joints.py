@@ -45,10 +45,10 @@ class JointWriter:
         """Return MuJoCo's joints for one of ours, whose frame has this pose in the body."""
         check_friction(joint, self.problems)
         self._check_axes(joint)
-        found = []
+        elements = []
         for motion in motions_of(joint):
             axis = None if motion.axis is None else frame[:3, :3] @ motion.axis
-            found.append(
+            elements.append(
                 node(
                     "joint",
                     name=motion.name,
@@ -58,10 +58,10 @@ class JointWriter:
                     **self._numbers(joint, motion),
                 )
             )
-        if not found:
+        if not elements:
             words = type(joint.kind).__name__.lower()
             self.problems.add(f"joint `{joint.name}`: MJCF has no {words} joint")
-        return found
+        return elements
 
     def _check_axes(self, joint: Joint) -> None:
         """Refuse what differs because our linear velocities are along the axes of the child."""
@@ -78,7 +78,7 @@ class JointWriter:
                 )
 
     def _numbers(self, joint: Joint, motion: MjcfJoint) -> dict[str, Any]:
-        found = {
+        attributes = {
             name: self._one(joint, motion, field)
             for name, field in (
                 ("armature", "armature"),
@@ -87,20 +87,23 @@ class JointWriter:
                 ("stiffness", "stiffness"),
             )
         }
-        if found["stiffness"]:
-            found["springref"] = self._rest(joint, motion)
+        if attributes["stiffness"]:
+            attributes["springref"] = self._rest(joint, motion)
         if motion.axis is not None and not isinstance(joint.kind, Continuous):
             i = motion.v.start if joint.nx == joint.nv else min(motion.v.start, 1)
             lower, upper = joint.lower[i], joint.upper[i]
             planar_angle = isinstance(joint.kind, Planar) and motion.type == "hinge"
             if np.isfinite([lower, upper]).all() and lower < upper and not planar_angle:
-                found |= {"limited": "true", "range": [lower, upper]}
+                attributes |= {"limited": "true", "range": [lower, upper]}
             elif np.isfinite([lower, upper]).any() and not planar_angle:
                 self.remarks.append(f"MJCF has no limits such as those of joint `{joint.name}`")
         effort = joint.effort_limit[motion.v]
         if motion.axis is not None and np.isfinite(effort).all() and effort[0] > 0:
-            found |= {"actuatorfrclimited": "true", "actuatorfrcrange": [-effort[0], effort[0]]}
-        return found
+            attributes |= {
+                "actuatorfrclimited": "true",
+                "actuatorfrcrange": [-effort[0], effort[0]],
+            }
+        return attributes
 
     def _one(self, joint: Joint, motion: MjcfJoint, field: str) -> float | None:
         """Return the one number that MuJoCo has for all velocities of its joint."""

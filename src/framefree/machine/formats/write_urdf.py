@@ -136,7 +136,7 @@ class _UrdfWriter:
         self.joints.append(node("joint", _origin(pose), *ends, name=name, type="fixed"))
 
     def _mimics(self) -> dict[str, list[Element]]:
-        found: dict[str, list[Element]] = {}
+        mimics: dict[str, list[Element]] = {}
         for coupling in self.machine.couplings:
             plain = set(coupling.coordinates) <= {j.name for j in self.machine.joints if j.nx == 1}
             if not isinstance(coupling.law, Linear) or len(coupling.sources) != 1 or not plain:
@@ -146,8 +146,8 @@ class _UrdfWriter:
                 continue
             factor, offset = float(coupling.law.multipliers[0]), coupling.law.offset
             mimic = node("mimic", joint=coupling.sources[0], multiplier=factor, offset=offset)
-            found.setdefault(coupling.target, []).append(mimic)
-        return found
+            mimics.setdefault(coupling.target, []).append(mimic)
+        return mimics
 
     # ------------------------------------------------------------------ what cannot be said
 

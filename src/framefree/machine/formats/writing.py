@@ -24,8 +24,8 @@ class WriteError(MachineError):
 
 def node(tag: str, *children: Element, **attributes: Any) -> Element:
     """Return an element; attributes that are None are left out, arrays are written in full."""
-    given = {k.rstrip("_"): _text(v) for k, v in attributes.items() if v is not None}
-    return Element(tag, given, 0, list(children))
+    texts = {k.rstrip("_"): _text(v) for k, v in attributes.items() if v is not None}
+    return Element(tag, texts, 0, list(children))
 
 
 def document(root: Element, remarks: Iterable[str]) -> str:

@@ -67,10 +67,10 @@ class Custom(JointKind):
         start = np.zeros(self.nx) if self.neutral_x is None else self.neutral_x
         set_field(self, "neutral_x", numbers(start, (self.nx,), "`neutral_x` of a custom joint"))
         for name, letter, size in (("coordinates", "q", self.nx), ("velocities", "v", self.nv)):
-            given = tuple(getattr(self, name)) or self._default_names(letter, size)
-            if len(given) != size:
-                raise MachineError(f"`{name}` of a custom joint must be {size} names, got {given}")
-            set_field(self, name, given)
+            names = tuple(getattr(self, name)) or self._default_names(letter, size)
+            if len(names) != size:
+                raise MachineError(f"`{name}` of a custom joint must be {size} names, got {names}")
+            set_field(self, name, names)
         self._check_maps()
 
     @property
