@@ -211,7 +211,7 @@ MESSAGES = [
     (lambda x, v, p: (x + 0j, v, p), {}, "`x` must hold real numbers, not .*complex128"),
     (lambda x, v, p: (["a", "b", "c"], v, p), {}, "`x` must hold real numbers"),
     (lambda x, v, p: (None, v, p), {}, "`x` must hold real numbers, not .*object"),
-    (lambda x, v, p: ([[1, 2, 3], [1]], v, p), {}, "`x` is no array of numbers"),
+    (lambda x, v, p: ([[1, 2, 3], [1]], v, p), {}, "`x` is not an array of numbers"),
     (lambda x, v, p: (x, v, p), {"threads": 0}, "`threads` must be a positive whole number, not 0"),
     (lambda x, v, p: (x, v, p), {"threads": 1.5}, "`threads` must be"),
     (lambda x, v, p: (x, v, p), {"out": np.zeros(3)}, "`out` of `pendulum` must hold 2 arrays"),

@@ -300,9 +300,9 @@ def test_wrong_arguments_are_named(arm):
     seven = np.zeros(7)
     with pytest.raises(ValueError, match=r"`v` must have shape \(7,\), not \(6,\).*jax.vmap"):
         forward(seven, np.zeros(6), seven)
-    with pytest.raises(ValueError, match="`forward` takes `x`, `v`, `force`; given were 2"):
+    with pytest.raises(ValueError, match="`forward` takes `x`, `v`, `force`, but got 2"):
         forward(seven, seven)
-    with pytest.raises(ValueError, match="given were 2 by position, `torque`"):
+    with pytest.raises(ValueError, match="but got 2 by position, `torque`"):
         forward(seven, seven, torque=seven)
     with pytest.raises(ValueError, match="real numbers, not values of type `complex128`"):
         forward(seven, seven, seven * 1j)

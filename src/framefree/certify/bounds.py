@@ -1,4 +1,4 @@
-"""What is said of the mass matrix: its eigenvalues by search and by proof, condition and margin.
+"""Findings on the mass matrix: its eigenvalues by search and by proof, condition and margin.
 
 With d1 I <= M <= d2 I a constant estimate Mhat = 2 d1 d2 / (d1 + d2) I has the least worst error,
 |M^-1 Mhat - I| <= (d2 - d1) / (d2 + d1), the margin.

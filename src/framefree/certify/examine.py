@@ -1,4 +1,4 @@
-"""What `framefree check FILE` does: static lint first, then what can only be measured."""
+"""The check of `framefree check FILE`: static lint first, then measurements."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -50,7 +50,7 @@ def check(
     samples : int
         Number of random configurations from which the eigenvalues of M are searched.
     seed : int
-        Of all random choices: the same seed gives the same report.
+        Seed of all random choices: the same seed gives the same report.
     length : float, optional
         Unit of length (m) in which linear velocities count, so that all eigenvalues of M are in
         kg m^2; else M mixes kg and kg m^2.

@@ -1,4 +1,4 @@
-"""Coriolis matrices and coordinates side by side: which property does each one have.
+"""Coriolis matrices and coordinates side by side, with the properties that each one has.
 
 M_dot = C + C^T            skew: what Lyapunov proofs use
 C v = c                    right: a wrong matrix can be skew
@@ -27,7 +27,7 @@ from framefree.motion.tree.euler import configuration, from_angles, velocity_map
 
 BAR = 1e-11
 DEFINITE = 1e-10
-"""Least eigenvalue of M with unit diagonal that can be told from zero."""
+"""Least eigenvalue of M with unit diagonal that counts as different from zero."""
 WORDS = {
     "skew": "Levi-Civita coefficients of the bodies",
     "kirchhoff": "Kirchhoff form",
@@ -62,7 +62,8 @@ class Form:
     name : str
         One of `framefree.motion.tree.coriolis.NAMES`.
     skew, bias, weak : Residual
-        Of M_dot = C + C^T, of C v = c, of v^T (M_dot - 2C) v = 0; relative to M times a rate.
+        Residuals of M_dot = C + C^T, C v = c and v^T (M_dot - 2C) v = 0, relative to M times a
+        rate.
     smallest : float
         Smallest eigenvalue of M over the states.
     smallest_x : (nx,)
@@ -199,7 +200,7 @@ def _lagrange_bias(machine: Machine, mass: ca.SX, s: ca.SX, r: ca.SX) -> ca.SX:
     """Return c of Lagrange's equations of the bodies, and of rotors, which resist dv/dt alone.
 
     With v = T r the force of rotors A is T^T A dv/dt; it does not follow from their energy in
-    angles, as velocities of a ball are no rates of angles.
+    angles, as velocities of a ball joint are not rates of angles.
     """
     armature = np.concatenate([np.zeros(0), *(joint.armature for joint in machine.joints)])
     A, T = ca.DM(np.diag(armature)), velocity_map(machine, s)

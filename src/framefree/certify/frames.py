@@ -1,4 +1,4 @@
-"""The same machine described in other frames, and whether its motion cares.
+"""The same machine described in other frames: its motion must stay the same.
 
 `redescribe` moves the world, every body frame and every joint frame by a random pose. The machine
 is the same; its numbers are not. Where a joint's velocities are components in the moved frame
@@ -123,7 +123,7 @@ def redescribe(machine: Machine, rng: np.random.Generator) -> Redescription:
 
 
 def invariance(subject: Subject) -> Finding:
-    """Accelerations and joint wrenches in other frames."""
+    """Compare accelerations and joint wrenches with those of the machine in other frames."""
     name = "frame_residual"
     meaning = "world, body and joint frames moved at random leave the motion as it is"
     if subject.singular_open:
@@ -162,7 +162,7 @@ def _moved_kind(
     kind: Any = joint.kind
     stay = np.eye(4)
     if isinstance(kind, Free | Spherical):
-        # Rotor, friction and spring of such a joint are given along the axes of its frame.
+        # Rotor, friction and spring of such a joint act along the axes of its frame.
         own = (joint.armature, joint.damping, joint.friction, joint.stiffness)
         if np.any(own):
             return kind, stay, stay

@@ -59,7 +59,7 @@ def kinematics(subject: Subject) -> Finding:
 
 
 def closed_form(subject: Subject) -> Finding:
-    """M and c from the recursions against their sums over the bodies."""
+    """Compare M and c of the recursions with their sums over the bodies."""
     eom, states = subject.bare, subject.open_states
     M, c = sums_over_bodies(eom.machine, states)
     (mass,), (bias,) = (
@@ -81,7 +81,7 @@ def closed_form(subject: Subject) -> Finding:
 
 
 def coriolis(subject: Subject) -> Iterator[Finding]:
-    """Both tests of C: a wrong one passes the first alone."""
+    """Make both tests of C, as a wrong one can pass the first alone."""
     skew, bias = coriolis_residuals(subject, "coriolis")
     yield Finding.measured(
         "skew_residual",
@@ -141,7 +141,7 @@ def power_balance(subject: Subject) -> Finding:
 
 def round_trip(subject: Subject) -> Finding:
     """inverse(forward(force)) = force."""
-    name, meaning = "round_trip_residual", "`inverse` gives back the force that `forward` was given"
+    name, meaning = "round_trip_residual", "`inverse` returns the force that `forward` took"
     eom, states = subject.tree, subject.open_states
     if subject.singular_open:
         return Finding.skipped(name, meaning, UNDEFINED)

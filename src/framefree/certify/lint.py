@@ -1,6 +1,6 @@
-"""What can be seen without computing any motion: inertias, masses, limits, notes.
+"""Checks that need no computation of motion: inertias, masses, limits, notes.
 
-`machine.problems` says what the description itself found doubtful. Here each kind of doubt becomes
+`machine.problems` lists what the description itself reports. Here each kind of problem becomes
 one finding, and what a description may not judge (sizes, missing limits) is added.
 """
 
@@ -27,7 +27,7 @@ def lint(machine: Machine) -> Iterator[Finding]:
 
 
 def inertia(machine: Machine) -> Finding:
-    """Bodies whose moments no distribution of mass has."""
+    """Report bodies whose moments no distribution of mass has."""
     remarks = [message for body in machine.bodies for message in body.problems]
     return _counted(
         "impossible_inertias",
@@ -39,7 +39,7 @@ def inertia(machine: Machine) -> Finding:
 
 
 def unmoved_mass(machine: Machine) -> Finding:
-    """Joints that can move without moving any inertia, and that no loop or coupling leads."""
+    """Report joints that move no inertia and that no loop or coupling leads."""
     return _counted(
         "joints_without_inertia",
         [f"joint `{name}`" for name in loose_joints(machine, idle_joints(machine))],
@@ -70,7 +70,7 @@ def idle_joints(machine: Machine) -> list[str]:
 
 
 def sizes(machine: Machine) -> Finding:
-    """Bodies so small, large or light beside the others that a unit is likely wrong."""
+    """Report bodies so small, large or light beside others that a unit is likely wrong."""
     heavy = [body for body in machine.bodies if not body.massless]
     masses = [body.moments.total for body in heavy]
     radii = [_gyration(body) for body in heavy]
@@ -104,7 +104,7 @@ def _gyration(body: Body) -> float:
 
 
 def limits(machine: Machine) -> Finding:
-    """Limits that are missing or leave nothing."""
+    """Report joint limits that are missing or leave no range."""
     return _counted(
         "odd_limits",
         [message for joint in machine.joints for message in _odd_limits(joint)],
@@ -115,7 +115,7 @@ def limits(machine: Machine) -> Finding:
 
 
 def neutral(machine: Machine) -> Finding:
-    """Limits that leave the neutral configuration out."""
+    """Report joint limits that exclude the neutral configuration."""
     outside = [
         f"joint `{joint.name}`"
         for joint in machine.joints
@@ -131,7 +131,7 @@ def neutral(machine: Machine) -> Finding:
 
 
 def notes(machine: Machine) -> Finding:
-    """All else that the reader or the description remarked."""
+    """Report all other remarks of the reader and the description."""
     reported = {m for body in machine.bodies for m in body.problems}
     idle = [f"joint `{name}` moves no mass" for name in idle_joints(machine)]
     rest = [

@@ -150,7 +150,7 @@ def search(subject: Subject) -> MassBounds:
     values = np.linalg.eigvalsh(M)
     low = _best(space, x, np.argsort(values[:, 0])[:STARTS], 1)
     high = _best(space, x, np.argsort(-values[:, -1])[:STARTS], -1)
-    # Definiteness and condition are those of M itself, whatever units eigenvalues are given in.
+    # Definiteness and condition are those of M itself, whatever the units of the eigenvalues.
     plain = space.masses(np.vstack([x, low.x])) / np.outer(subject.scale, subject.scale)
     growing, vanishing = unbounded_coordinates(subject.bare, units, np.vstack([high.x, x[:STARTS]]))
     return MassBounds(
@@ -165,7 +165,7 @@ def search(subject: Subject) -> MassBounds:
 
 
 def _not_finite(x: np.ndarray, masses: np.ndarray) -> MassBounds:
-    """Return the bounds of an M that is no number at some configuration: there are none."""
+    """Return empty bounds, for an M that is not finite at some configuration."""
     worst = int((~np.isfinite(masses)).any(axis=(1, 2)).argmax())
     nothing = Extreme(np.nan, x[worst], np.zeros(masses.shape[-1]))
     return MassBounds(nothing, nothing, np.inf, -np.inf)

@@ -1,7 +1,8 @@
 """The same dynamics from Pinocchio and MuJoCo, where they are installed.
 
-Compared is the open tree without springs, friction and fluid, which those engines treat otherwise:
-the mass matrix, the force for random accelerations, and accelerations where M is well conditioned.
+These engines model springs, friction and fluid differently, so that the open tree without them is
+compared: the mass matrix, the force for random accelerations, and accelerations where M is well
+conditioned.
 """
 
 from collections.abc import Callable

@@ -107,7 +107,7 @@ class _LinkNumbers:
     mass, center, moments
         Mass, mass center in link axes, eigenvalues of the moment of inertia about it.
     vanishing : bool
-        Whether the least of these cannot be told from zero.
+        Whether the smallest of these counts as zero.
     start : (4, 4)
         Pose of the joint seen from the parent link.
     travel : float
@@ -226,7 +226,7 @@ def _axis(link: Link, kinds: object) -> np.ndarray | None:
 
 
 def _groups(kind: object) -> tuple[_Group, ...] | None:
-    """Return the groups of velocities of a joint kind; None for one given by functions."""
+    """Return the groups of velocities of a joint kind; None for one defined by functions."""
     if isinstance(kind, Revolute | Continuous):
         return (_Group(slice(0, 1), 0.0, 1.0),)
     if isinstance(kind, Prismatic):

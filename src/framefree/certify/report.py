@@ -14,7 +14,7 @@ from rich.text import Text
 
 
 class Verdict(StrEnum):
-    """What a check came to. Only FAIL makes a report not ok."""
+    """The outcome of a check. Only FAIL makes a report not ok."""
 
     PASS = "pass"
     WARN = "warn"
@@ -126,7 +126,7 @@ class CheckReport:
     def table(self) -> Group:
         """Return the report for people: numbers in a table, and below what needs words.
 
-        What is explained there is what did not pass, and notes on what was found or proved.
+        The words explain checks that did not pass, and hold notes on search and proof.
         """
         subject = self.subject
         table = Table(

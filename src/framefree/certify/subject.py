@@ -1,4 +1,4 @@
-"""The machine under test, what is derived from it, and the random states at which it is tested."""
+"""The machine under test with its equations, and the random states at which it is tested."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -33,7 +33,7 @@ class States:
 
 @dataclass(frozen=True)
 class Subject:
-    """A machine with its equations and random states, each made when first asked for.
+    """A machine with its equations and random states, each made at its first use.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class Subject:
 
     @cached_property
     def scale(self) -> np.ndarray:
-        """Units (nv,) in which eigenvalues of M are given: `length` for linear velocities."""
+        """Units (nv,) of the eigenvalues of M: `length` for linear velocities."""
         linear = linear_velocities(self.open)
         return np.where(linear, 1.0 if self.length is None else self.length, 1.0)
 
@@ -115,7 +115,7 @@ class Subject:
 
     @cached_property
     def singular(self) -> bool:
-        """Whether M cannot be told from singular at some state, along what loops allow."""
+        """Whether M is singular up to rounding at some state, along what loops allow."""
         if not self.closed:
             return self.singular_open
         x = self.closed_states.x
@@ -135,7 +135,7 @@ class Subject:
 
     @cached_property
     def singular_open(self) -> bool:
-        """Whether M of the open machine cannot be told from singular at some state."""
+        """Whether M of the open machine is singular up to rounding at some state."""
         (masses,) = evaluate(self.bare.functions["mass"], self.open_states.x)
         return any(definiteness(M, self.units.inertia) <= SINGULAR for M in masses)
 

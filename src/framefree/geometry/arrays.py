@@ -1,4 +1,4 @@
-"""What every geometry function does with its arguments: make them dense CasADi matrices.
+"""Arguments of geometry functions are converted to dense CasADi matrices.
 
 `SX` stays `SX`; `DM`, NumPy arrays, lists and numbers become `DM`. Dense, because CasADi indexes
 and prints structural zeros differently; exact zeros of a dense `SX` vanish from products anyway.

@@ -1,4 +1,4 @@
-"""The attitude function V(R) = -tr(P R) on SO(3), and what falls out of it.
+"""The attitude function V(R) = -tr(P R) on SO(3), its critical points, and fits of rotations.
 
 It is the potential of springs between points of a body and of the world, the cost of fitting
 one set of directions to another, and the distance of R to P^T. Everything about it follows from

@@ -1,6 +1,6 @@
 """Moments: total, first and second moment of a distribution of points.
 
-One type for mass (kg), stiffness (N/m) and damping (N s/m) alike, see [Konz2024, sec. 3.3].
+One type for mass (kg), stiffness (N/m) and damping (N s/m), see [Konz2024, sec. 3.3].
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def exp(xi: MatrixLike) -> Matrix:
 def log(G: MatrixLike) -> Matrix:
     """Return the twist xi = (v, w) (6), |w| <= pi, with exp(xi) = G (4x4).
 
-    At a half turn w and -w serve alike; `so3.log` says which is taken.
+    At a half turn w and -w are equally valid; `so3.log` says which is taken.
     """
     R, r = rotation(G), position(G)
     w = so3.log(R)

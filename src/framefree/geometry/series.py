@@ -4,7 +4,7 @@ Each is a quotient that reads 0/0 at zero. Below a switch it is its Taylor serie
 quotient. The switches lie far from zero (at an angle of 2 rad), because the *derivative* of such a
 quotient cancels much earlier than its value does: (t - sin t)/t^3 loses, in its derivative, a
 relative eps/t^4. The quotient is never given a small angle: targets such as JAX differentiate both
-branches of a choice, and zero times the infinite slope of the branch not taken is no number.
+branches of a choice, and zero times the infinite slope of the branch not taken is NaN.
 """
 
 from __future__ import annotations

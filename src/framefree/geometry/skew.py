@@ -1,4 +1,4 @@
-"""wed and vee on 3-vectors, under everything else; `so3` offers them under its own name."""
+"""The operators wed and vee on 3-vectors, the lowest layer; `so3` offers them by its name."""
 
 from __future__ import annotations
 

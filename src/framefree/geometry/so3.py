@@ -94,7 +94,7 @@ def nearest_rotation(Q: MatrixLike) -> Matrix:
     for Q = 0), and the derivative means nothing.
 
     The quaternion of R is the top eigenvector of a symmetric matrix linear in Q [Davenport1968].
-    As an expression it is sharp while s2 + sign(det Q) s3 > 1e-5 s1; numbers have no such bound.
+    As an expression it is sharp while s2 + sign(det Q) s3 > 1e-5 s1; for numbers it always is.
     """
     Q = as_shape(Q, MATRIX3, "Q")
     size = ca.sum(ca.fabs(Q))

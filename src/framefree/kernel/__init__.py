@@ -1,4 +1,4 @@
-"""Expression graphs as native code."""
+"""Compile expression graphs to native code."""
 
 from framefree.kernel.graph import CompileError
 from framefree.kernel.kernel import Kernel, compile

@@ -49,7 +49,7 @@ def build(
 def _key(
     function: ca.Function, inputs: tuple[Port, ...], outputs: tuple[Port, ...], target: Target
 ) -> bytes | None:
-    """Return what the object file depends on, as a digest; None if it cannot be told."""
+    """Return what the object file depends on, as a digest; None if that is unknown."""
     try:
         serial = function.serialize()
     except RuntimeError:

@@ -141,7 +141,7 @@ class CSource(NamedTuple):
     Attributes
     ----------
     name : str
-        Of the function, and of the files without their endings.
+        Name of the function, and of the files without their endings.
     source, header : str
         Their texts.
     """
@@ -172,8 +172,8 @@ def c_source(graph: Graph, name: str) -> CSource:
     graph : Graph
         Before `optimise`.
     name : str
-        Of the function. Names that C cannot have are changed: by underscores for what is no letter
-        or digit, and at the end where a name is taken.
+        Name of the function. Names that are not valid in C are changed: characters other than
+        letters and digits become underscores, and a name that is taken gets a suffix.
     """
     program = lay_out(optimise(graph, fma=True))
     return _CWriter(program, name).write()

@@ -2,7 +2,7 @@
 
 What is kept is machine code, so it is guarded: the folder belongs to the user and nobody else may
 enter it, links are not followed, and an entry is used only if its checksum holds and it names the
-key it was stored under. Whatever is damaged, foreign or unreachable is as good as absent. Entries
+key it was stored under. Whatever is damaged, foreign or unreachable counts as absent. Entries
 appear complete or not at all, so any number of processes may share the folder.
 
 Environment: ``FRAMEFREE_CACHE=off`` turns it off; ``FRAMEFREE_CACHE_DIR`` names another place;
@@ -68,7 +68,7 @@ def load(key: bytes, path: Path | None = None) -> bytes | None:
 
 
 def store(key: bytes, content: bytes, path: Path | None = None) -> None:
-    """Keep something under a key; failing to is no error."""
+    """Keep data under a key; a failure to store it is silent."""
     try:
         with _folder(path or place(), create=True) as folder:
             temporary = f"{secrets.token_hex(8)}.part"

@@ -1,4 +1,4 @@
-"""The careful way to call a kernel: convert, check, complain, and run.
+"""The checked way to call a kernel: arguments are converted and checked before it runs.
 
 The native entry point hands over here whenever a call is not plainly right.
 """
@@ -14,7 +14,7 @@ from framefree.kernel.threads import split
 
 
 class Caller:
-    """Calls compiled code with whatever arguments it is given, or says what is wrong with them."""
+    """Calls compiled code with arguments of any kind, or says what is wrong with them."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ def as_argument(port: Port, value) -> np.ndarray:
     try:
         array = np.asarray(value)
     except Exception as error:
-        raise ValueError(f"`{port.name}` is no array of numbers: {error}") from error
+        raise ValueError(f"`{port.name}` is not an array of numbers: {error}") from error
     if array.dtype.kind not in "biuf":
         raise ValueError(
             f"`{port.name}` must hold real numbers, not values of type `{array.dtype}`"

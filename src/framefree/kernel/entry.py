@@ -4,7 +4,7 @@
 argument is exactly what the kernel works on (a NumPy array of doubles, contiguous, of the single
 shape or a batch of it) it allocates the results or takes those of ``out=``, runs and returns.
 Anything else it hands to `self`, a Python callable that converts, checks and complains: no error is
-raised here but for lack of memory.
+raised here except for lack of memory.
 
 The layout of NumPy's array object that is used here is checked once per process (`interpreter.py`).
 """

@@ -1,4 +1,4 @@
-"""What compiled code needs from the interpreter, NumPy and the C library, as addresses.
+"""Addresses of what compiled code needs from the interpreter, NumPy and the C library.
 
 The addresses go into a table inside each loaded program, never into its code, so that cached code
 is tied to no process. `available` checks the layout of NumPy's array object that `entry.py` reads;

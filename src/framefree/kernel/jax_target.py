@@ -5,7 +5,7 @@ thousand operations take minutes, and their gradients do not end. So the graph r
 `steps`, which compiles in about a second whatever its size and works on many states at once; and
 derivatives are graphs too (see `derivative`), run by the same loop, not derivatives of the loop.
 
-This module needs JAX and is imported only when asked for.
+This module needs JAX and is imported only when it is used.
 """
 
 import functools
@@ -50,7 +50,7 @@ def jax_function(graph: Graph, name: str) -> Callable:
     graph : Graph
         Before `optimise`.
     name : str
-        Of the function.
+        Name of the function.
     """
     program = JaxProgram(graph)
 

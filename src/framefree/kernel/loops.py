@@ -72,7 +72,7 @@ class Constant:
 
     @property
     def size(self) -> int:
-        """How many."""
+        """Number of values."""
         return len(self.values)
 
 
@@ -348,7 +348,7 @@ class Calls:
         )
 
     def _key(self, target: Target) -> bytes | None:
-        """Return what the object file depends on, as a digest; None if it cannot be told."""
+        """Return what the object file depends on, as a digest; None if that is unknown."""
         if VERSIONS is None:
             return None
         parts = [VERSIONS, repr((self.inputs, self.outputs, target, self._slots)).encode()]

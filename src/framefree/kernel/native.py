@@ -49,7 +49,7 @@ class Native:
 
 @dataclass(frozen=True)
 class TileLayout:
-    """What callers need to know about compiled code.
+    """The sizes of compiled code that callers need: rows of a tile and cost.
 
     Attributes
     ----------

@@ -25,7 +25,7 @@ class Rollout:
     Attributes
     ----------
     t : array (m + 1,)
-        Times of the recorded states; step numbers where no `dt` was given.
+        Times of the recorded states; step numbers without `dt`.
     states : dict of arrays (batch, m + 1, ...)
         The states at those times, the initial ones first.
     signals : dict of arrays (batch, m, ...)
@@ -77,7 +77,7 @@ class RolloutOptions:
 
     @property
     def records(self) -> int:
-        """Number of recorded states but for the initial one."""
+        """Number of recorded states without the initial one."""
         return self.steps // self.every
 
 

@@ -1,4 +1,4 @@
-"""What the emitter needs to know about the processor."""
+"""Properties of the processor that the emitter of code needs."""
 
 import functools
 import platform

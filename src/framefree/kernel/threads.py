@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 def split(work: Callable[[int, int], int], rows: int, grain: int, threads: int) -> list[int]:
     """Call ``work(first, last)`` on contiguous ranges that cover all rows, on several threads.
 
-    Ranges are multiples of `grain` rows, but for the last.
+    Ranges are multiples of `grain` rows, except the last.
     """
     if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
         raise ValueError(f"`threads` must be a positive whole number, not {threads!r}")

@@ -1,4 +1,4 @@
-"""The machine on paper: bodies, joints, what acts between them, and how it is read and edited."""
+"""Describe a machine: its bodies, joints and forces, and how it is read, edited and written."""
 
 from framefree.machine.actuators import (
     Actuator,

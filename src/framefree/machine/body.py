@@ -7,7 +7,7 @@ from framefree.machine.part import Part, checked_name, set_field
 from framefree.machine.problems import MachineError
 
 WORLD = "world"
-"""Name of the fixed world, which is no body of a machine."""
+"""Name of the fixed world, which is not a body of the machine."""
 
 _NO_MASS = Moments.zero()
 

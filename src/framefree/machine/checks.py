@@ -1,4 +1,4 @@
-"""What must hold between the parts of a machine: types, names, references that lead somewhere."""
+"""Check the parts of a machine against each other: types, unique names, valid references."""
 
 from typing import Any
 
@@ -75,7 +75,7 @@ def check_parts(machine: Any, problems: Problems) -> None:
 
 
 def doubts(machine: Any) -> list[str]:
-    """Return what is doubtful: odd inertias, springs and dampers that push, motion without mass."""
+    """Return what looks wrong: odd inertias, active springs and dampers, motion without mass."""
     remarks = [message for body in machine.bodies for message in body.problems]
     for spring in machine.springs:
         if isinstance(spring, Spring) and _pushes(spring.moments.matrix6):
@@ -148,7 +148,7 @@ def _check_actuator(actuator: Any, joints: dict[str, Joint], problems: Problems)
         if not is_symbolic(terms) and terms[1] != 0.0 and not joint.kind.vector:
             problems.add(
                 f"actuator `{actuator.name}` feeds back the position of joint `{joint.name}`, "
-                f"whose coordinates are no plain vector ({type(joint.kind).__name__})"
+                f"whose coordinates are not a plain vector ({type(joint.kind).__name__})"
             )
     elif isinstance(actuator, SpinningPropeller) and joint.nv != 1:
         problems.add(

@@ -1,4 +1,4 @@
-"""What a machine consists of: its parts, their tree, and names for every coordinate."""
+"""The description of a machine: its parts, their tree, and names for every coordinate."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -80,12 +80,12 @@ class Description(Part):
 
     @cached_property
     def parent(self) -> tuple[int, ...]:
-        """Index of the body that body i hangs on, -1 for the world."""
+        """Index of the parent body of body i, -1 for the world."""
         return tuple(self.body_index[joint.parent] for joint in self.joints)
 
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
-        """Indices of the bodies that hang on body i."""
+        """Indices of the child bodies of body i."""
         below: list[list[int]] = [[] for _ in self.bodies]
         for i, parent in enumerate(self.parent):
             if parent >= 0:
@@ -117,11 +117,11 @@ class Description(Part):
 
     @cached_property
     def problems(self) -> tuple[str, ...]:
-        """What is doubtful about the machine but does not forbid to use it."""
+        """Doubtful properties of the machine that do not prevent its use, as messages."""
         return (*self.remarks, *doubts(self))
 
     def subtree(self, name: str) -> range:
-        """Return the indices of a body and of all bodies that hang on it."""
+        """Return the indices of a body and of all its descendants."""
         start = self.body_index[self.body(name).name]
         end = start + 1
         while end < len(self.bodies) and self.parent[end] >= start:

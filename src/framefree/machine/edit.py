@@ -58,7 +58,7 @@ def attached(machine: Any, parts: tuple[Any, ...]) -> dict[str, Any]:
 
 
 def detached(machine: Any, names: tuple[str, ...]) -> dict[str, Any]:
-    """Remove parts, the bodies that hang on them, and all that refers to what goes."""
+    """Remove parts, their descendant bodies, and everything that refers to what is removed."""
     bodies: set[str] = set()
     places: set[str] = set()
     gone: dict[str, set[str]] = {group: set() for group in GROUPS}
@@ -142,7 +142,7 @@ def locked(machine: Any, name: str, value: Any) -> dict[str, Any]:
 
 
 def unlocked(machine: Any, name: str) -> dict[str, Any]:
-    """Give a locked joint its motion back."""
+    """Let a locked joint move again."""
     joint = machine.joint(name)
     if not isinstance(joint.kind, Locked):
         raise MachineError(f"joint `{name}` is not locked")

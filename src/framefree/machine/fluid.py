@@ -18,7 +18,7 @@ from framefree.machine.values import constant, is_symbolic, numbers, scalar, sym
 
 @dataclass(frozen=True, eq=False)
 class Immersed(Part):
-    """What the fluid does to one body, given in a frame of it (so that it is frame-independent).
+    """Buoyancy, added mass and drag of one body, expressed in one of its frames.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A joint of a machine: its kind, where it sits, its limits and what it does by itself."""
+"""A joint of a machine: its kind, its place, its limits, and its spring and friction."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -46,7 +46,8 @@ class Joint(Part):
     parent_pose, child_pose : pose
         The joint frame seen from the parent body and from the child body; default the identity.
     lower, upper : (nx,)
-        Limits of the coordinates, rad or m. Data for controllers and checks: they are no stops.
+        Limits of the coordinates, rad or m. Joint limits are data for controllers and checks; the
+        simulation does not enforce them.
     velocity_limit, effort_limit : (nv,)
         Largest speed and largest motor force, rad/s or m/s and Nm or N.
     armature : (nv,)

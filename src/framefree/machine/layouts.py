@@ -66,7 +66,7 @@ class EngineLayout:
         return x
 
     def v_to(self, x: Any, v: Any) -> np.ndarray:
-        """Return the other engine's velocity at our configuration x; generalised forces alike."""
+        """Return the other engine's velocity at our configuration x; joint forces likewise."""
         x, v = _sized(x, self.nx, "x"), _sized(v, self.nv, "v")
         w = np.zeros((*np.broadcast_shapes(x.shape[:-1], v.shape[:-1]), self.nv))
         for s in self.segments:
@@ -74,7 +74,7 @@ class EngineLayout:
         return w
 
     def v_from(self, x: Any, w: Any) -> np.ndarray:
-        """Return our velocity from the other engine's, at our configuration x; forces alike."""
+        """Return our velocity from the other engine's, at our configuration x; forces likewise."""
         x, w = _sized(x, self.nx, "x"), _sized(w, self.nv, "v")
         v = np.zeros((*np.broadcast_shapes(x.shape[:-1], w.shape[:-1]), self.nv))
         for s in self.segments:

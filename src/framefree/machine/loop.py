@@ -1,4 +1,4 @@
-"""Loops: what closes a chain of bodies, as a constraint between two frames.
+"""Loops close a chain of bodies by a constraint between two frames.
 
 For each kind, with G = G_ab (frame b seen from frame a) and xi_ab the twist of b relative to a in
 b's axes:
@@ -38,9 +38,9 @@ class Loop(Part):
         their origins keep a distance.
     frame_a, frame_b : str
     axis : three numbers or "x", "y", "z", ...
-        Of a hinge or slider, the same in both frames.
+        Axis of a hinge or slider, the same in both frames.
     length : float
-        Of a distance, m, positive.
+        Length of a distance loop, m, positive.
     rest : pose
         G_ab that counts as closed, for weld, hinge and slider; default the identity. For a ball its
         position is where b's origin sits in a.
@@ -113,7 +113,7 @@ class Loop(Part):
         return casadi.vertcat(casadi.horzcat(self._across.T @ R, zero(2, 3)), turn)
 
     def blocked(self, G: Any) -> Any:
-        """Return N (6 x size), the blocked directions in b's axes; constant but for a distance."""
+        """Return the blocked directions N (6 x size) in b's axes; constant except for a distance."""
         zero, one = casadi.DM.zeros, casadi.DM(np.eye(3))
         if self.kind == "weld":
             return casadi.DM(np.eye(6))

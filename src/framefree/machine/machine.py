@@ -26,12 +26,12 @@ class Machine(Description):
     """A rigid-body machine: a tree of bodies and joints, loops that close it, and what acts on it.
 
     Bodies and joints are stored in depth-first order, parents before children: `joints[i]` moves
-    `bodies[i]`, and `parent[i]` is the index of the body it hangs on, -1 for the world.
+    `bodies[i]`, and `parent[i]` is the index of its parent body, -1 for the world.
 
     Parameters
     ----------
     bodies, joints : sequence of Body, Joint
-        Each body is the child of exactly one joint. The world is no body; its name is "world".
+        Each body is the child of exactly one joint. The world is not a body; its name is "world".
     frames : sequence of Frame
     springs, dampers, loops, couplings, actuators : sequences
     gravity : (3,)
@@ -177,7 +177,7 @@ class Machine(Description):
     def detach(self, *names: str) -> "Machine":
         """Return the machine without these parts.
 
-        A body or joint goes with all bodies that hang on it, and with everything that refers to one
+        A body or joint is removed with all its descendants, and with everything that refers to one
         of them: frames, springs, dampers, loops, couplings, actuators.
         """
         return self._edited(lambda m: edit.detached(m, names))

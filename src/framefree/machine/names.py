@@ -24,7 +24,7 @@ GROUPS = {
 
 @dataclass(frozen=True)
 class NamedPart:
-    """A part and where it is."""
+    """A part, and the group of the machine that holds it."""
 
     group: str
     part: Any
@@ -73,7 +73,7 @@ def renamed(
 
     Parameters
     ----------
-    place : new name of a body or frame; "world" too is asked for where it is referred to.
+    place : new name of a body or frame; it is called for "world" too, where a part refers to it.
     joint : new name of a joint.
     own : new name of any other part, from its group and name.
     """

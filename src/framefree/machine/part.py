@@ -1,4 +1,4 @@
-"""What all pieces of a machine share: immutable, equal by value, hashable, picklable."""
+"""The base of all parts of a machine: immutable, equal by value, hashable, picklable."""
 
 from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar

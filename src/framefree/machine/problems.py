@@ -1,4 +1,4 @@
-"""What is wrong with a machine, collected so that everything is reported at once."""
+"""Problems of a machine, collected so that all of them are reported at once."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

@@ -79,7 +79,7 @@ def encoded(value: Any, where: str = "machine") -> Any:
 
 
 def decoded(value: Any) -> Any:
-    """Return what `encoded` was given."""
+    """Return the value that `encoded` turned into plain data."""
     if isinstance(value, list):
         return [decoded(item) for item in value]
     if not isinstance(value, dict):

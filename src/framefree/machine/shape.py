@@ -1,4 +1,4 @@
-"""A shape for the viewer: what a body looks like. It does not move anything."""
+"""Shapes show the viewer what a body looks like; they have no effect on the motion."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +26,7 @@ class Shape(Part):
     pose : pose
         In the frame; default the identity.
     file : str
-        Of a mesh: its path or address as the model file gives it.
+        Path or address of a mesh, as the model file gives it.
     color : (4,)
         Red, green, blue, opacity in [0, 1].
     role : "visual" or "collision"

@@ -29,14 +29,14 @@ class Spring(Part):
 
         V = 1/2 tr((G - rest) K' (G - rest)^T)
 
-    This is what any number of springs between points of the two bodies comes to, up to a constant:
+    Any number of springs between points of the two bodies reduce to this, up to a constant:
     total stiffness, its center and its second moment [Konz2024, sec. 3.4].
 
     Parameters
     ----------
     name, frame_a, frame_b : str
     moments : Moments
-        Of stiffness, in the axes of frame b: N/m, N, Nm.
+        Moments of stiffness, in the axes of frame b: N/m, N, Nm.
     rest : pose
         The relaxed G_ab; default the identity.
     """

@@ -65,7 +65,7 @@ def numeric(function: Callable, sizes: Sequence[int]) -> Callable[..., np.ndarra
 def problems_of(segments: Segments, x: Any, v: Any, nx: int, nv: int, *, limits: bool) -> Problems:
     """Return what is wrong with a state, (nx,) or (batch, nx).
 
-    Shape, values, lengths, and limits if asked.
+    Shapes, values, unit lengths and, with `limits`, joint limits are checked.
     """
     problems = Problems()
     x = _checked(x, nx, "x", problems)

@@ -18,7 +18,7 @@ def arrange(
 
     What is wrong goes to `problems`.
 
-    Children of one body keep the order in which their joints were given. Subtrees are contiguous.
+    Children of one body keep the order in which their joints are listed. Subtrees are contiguous.
     """
     names = {body.name: body for body in bodies}
     places = {frame.name: frame for frame in frames}

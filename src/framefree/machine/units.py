@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from framefree.machine.machine import Machine
 
 SINGULAR = 1e-13
-"""Share of what could be below which a number cannot be told from zero."""
+"""Share of its possible size below which a number counts as zero."""
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ def frozen(array: np.ndarray) -> np.ndarray:
 
 
 def numbers(value: Any, shape: tuple[int, ...], what: str, *, finite: bool = True) -> Numbers:
-    """Check an array of a given shape; a scalar fills a vector.
+    """Check an array against the expected shape; a scalar fills a vector.
 
     Raises
     ------

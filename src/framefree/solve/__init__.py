@@ -1,4 +1,4 @@
-"""What machines are asked first: where to put the joints, what is consistent, what holds still."""
+"""Solve for states of a machine: inverse kinematics, closed loops, equilibria and stability."""
 
 from framefree.solve.errors import SolveError
 from framefree.solve.inverse_kinematics import Posture, inverse_kinematics

@@ -1,4 +1,4 @@
-"""The balance of forces at zero acceleration, its slopes, and what it says of small motions.
+"""The balance of forces at zero acceleration, its slopes, and the small motions about it.
 
 With multipliers lam of all constraints (loops, couplings and the user's rows) a state (x, v) under
 inputs u has no acceleration where
@@ -10,7 +10,7 @@ and keeps having none if f does not change along the motion: (df/dx) v = A^T d(l
 are taken on the tangent space, x (+) eps.
 
 Small motions (eps, dv) obey the constraints to first order: d(phi) = 0 and d(eta) = 0. Rows without
-a position error, such as those of rolling, leave eps free; rows given for accelerations only leave
+a position error, such as those of rolling, leave eps free; rows for accelerations only leave
 dv free, too.
 """
 
@@ -212,7 +212,7 @@ def small_motions(balance: Balance, x: np.ndarray, v: np.ndarray, u: np.ndarray)
 
 
 def balance_of(system: Machine | Equations, parameters: Any = None) -> Balance:
-    """Return the balance of a machine or of equations, the same one when asked again.
+    """Return the balance of a machine or of equations, made once for each.
 
     Raises
     ------

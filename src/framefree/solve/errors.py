@@ -4,7 +4,7 @@ from framefree.errors import FramefreeError
 
 
 class SolveError(FramefreeError):
-    """A problem that is not stated as it should be.
+    """The statement of a problem is not valid.
 
-    That a well-stated problem has no solution is no error but an answer: see the results.
+    A well-stated problem without a solution is not an error: the result says so.
     """

@@ -17,7 +17,7 @@ SLACK = 1e-9
 
 @dataclass(frozen=True)
 class ActuatorLimits:
-    """What the inputs of a machine must keep to.
+    """The limits of the inputs of a machine.
 
     Attributes
     ----------

@@ -24,7 +24,7 @@ BARELY = 1 + 1e-12
 
 @dataclass(frozen=True)
 class Posture:
-    """The answer of inverse kinematics; for a batch of targets, arrays with a first axis more.
+    """The result of inverse kinematics; for a batch of targets, arrays with a leading axis.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Posture:
     reached : bool
         Whether all errors are within the tolerance.
     residuals : dict of str to (2,)
-        Distance in m and angle in rad that every frame is off; 0 where it has no such target.
+        Distance in m and angle in rad that every frame is off; 0 where it has no target.
     message : str
         The same in words, with what stands in the way.
     attempts : int
@@ -60,7 +60,7 @@ def inverse_kinematics(
     seed: int = 0,
     parameters: Any = None,
 ) -> Posture:
-    """Find a configuration in which frames have given poses, attitudes or positions.
+    """Find a configuration in which frames have the target poses, attitudes or positions.
 
     Loops and couplings of the machine stay closed. The search starts at x0; if that fails, at
     random configurations, and of those that then succeed the nearest to x0 is taken.
@@ -84,7 +84,7 @@ def inverse_kinematics(
     attempts : int
         Largest number of starts.
     seed : int
-        Of the random starts.
+        Seed of the random starts.
     parameters
         Values of the machine's tunable numbers, by default their defaults.
 

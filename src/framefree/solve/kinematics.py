@@ -1,4 +1,4 @@
-"""What frames still have to go to their targets, as compiled functions of the configuration.
+"""Errors of frames from their targets, as compiled functions of the configuration.
 
 With G the pose of a frame, G_d its target and xi = J v the body twist, the errors and their rates
 are, in the frame's own axes,
@@ -34,7 +34,7 @@ _SHAPES = {"position": (3,), "attitude": (3, 3), "pose": (4, 4)}
 
 @lru_cache(maxsize=16)
 def constrained(machine: Machine) -> Constrained:
-    """Return the constrained equations of a machine, the same ones when asked again."""
+    """Return the constrained equations of a machine, made once for each machine."""
     return Constrained(machine)
 
 
@@ -185,7 +185,7 @@ class FrameErrors:
 
 @lru_cache(maxsize=32)
 def frame_errors(machine: Machine, kinds: tuple[tuple[str, str], ...]) -> FrameErrors:
-    """Return the errors of some frames, the same compiled ones when asked again."""
+    """Return the errors of some frames, compiled once for each machine."""
     return FrameErrors(machine, kinds)
 
 

@@ -14,7 +14,7 @@ Evaluate = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 """From points z (k, n) and the indices (k,) of their problems to r (k, m) and J (k, m, nd)."""
 
 STALLED = 8
-"""Steps in a row that gain less than a share of `GAIN` after which a problem is given up."""
+"""Steps in a row that gain less than a share of `GAIN` after which a problem is abandoned."""
 GAIN = 1e-3
 
 _SOFTEST, _STIFFEST = 1e-12, 1e8
@@ -22,7 +22,7 @@ _SOFTEST, _STIFFEST = 1e-12, 1e8
 
 @dataclass(frozen=True)
 class LeastSquares:
-    """What is to be minimised.
+    """A least-squares problem.
 
     Attributes
     ----------

@@ -47,8 +47,8 @@ class LinearSystem:
     B_force : (n, nv)
         By forces on the velocities.
     names : tuple of str
-        Of the entries of y: "x.NAME" deviates the coordinate along the velocity NAME, "v.NAME" the
-        velocity itself.
+        Names of the entries of y: "x.NAME" is the deviation of the coordinate along the velocity
+        NAME, "v.NAME" that of the velocity itself.
     inputs : tuple of str
         Names of the inputs.
     basis : (2 nv, n)
@@ -57,7 +57,7 @@ class LinearSystem:
         Acceleration of the motion.
     steady : bool
         Whether the motion looks the same at all times: it does not accelerate, and A does not
-        change along it. Only then do eigenvalues tell of stability.
+        change along it. Only then do the eigenvalues decide stability.
     """
 
     A: np.ndarray

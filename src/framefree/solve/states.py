@@ -1,4 +1,4 @@
-"""Consistent states: configurations and velocities that loops and couplings allow."""
+"""Find consistent states: configurations and velocities that loops and couplings allow."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -39,7 +39,7 @@ def assemble(
     ClosureError
         If it cannot be closed; its `errors` tell by how much each row is open.
     StateError
-        If x0 is no configuration of the machine.
+        If x0 is not a configuration of the machine.
     """
     x0 = machine.neutral() if x0 is None else x0
     machine.validate(x0)
@@ -81,7 +81,7 @@ def project(
     ClosureError
         If the constraints cannot be met from x; its `errors` tell by how much each row is open.
     StateError
-        If (x, v) is no state of the machine.
+        If (x, v) is not a state of the machine.
     """
     machine.validate(x, v)
     equations = constrained(machine)

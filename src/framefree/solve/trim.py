@@ -26,7 +26,7 @@ GRAVITY = 9.81
 
 @dataclass(frozen=True)
 class Trim:
-    """A state without acceleration, or the nearest to one that was found.
+    """A state without acceleration, or the nearest to one that the search reached.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Trim:
     acceleration : (nv,)
         What is left.
     stability : Stability or None
-        Of small motions with the inputs held; None if nothing was found, or if they change along
+        Stability of small motions with inputs held; None without success, or if they change along
         a steady motion, so that eigenvalues do not tell.
     message : str
         The same in words.
@@ -67,7 +67,7 @@ def equilibrium(
     seed: int = 0,
     parameters: Any = None,
 ) -> Trim:
-    """Find a configuration in which a machine stays at rest under given inputs.
+    """Find a configuration in which a machine stays at rest under constant inputs.
 
     Parameters
     ----------
@@ -89,14 +89,14 @@ def equilibrium(
     attempts : int
         Largest number of starts: x0, then configurations around it.
     seed : int
-        Of those.
+        Seed of those.
     parameters
         Values of the machine's tunable numbers, by default their defaults.
 
     Returns
     -------
     Trim
-        With the stability; `success` is false where there is no equilibrium near.
+        With the stability; `success` is false if no equilibrium is near.
     """
     balance = balance_of(system, parameters)
     names = (hold, balance.machine.u_names, ())
@@ -134,7 +134,7 @@ def trim(
     x0 : (nx,), optional
         Where to look; default neutral.
     v : (nv,), optional
-        Velocity; default at rest. It is kept, but for `free_velocities`.
+        Velocity; default at rest. It is kept, except for `free_velocities`.
     u0 : (nu,), optional
         Inputs to start from; default zero, or the nearest that is within the limits.
     hold : sequence of str
@@ -142,7 +142,7 @@ def trim(
     hold_inputs : sequence of str
         Inputs, as in `machine.u_names`, that keep their values.
     free_velocities : sequence of str
-        Velocities, as in `machine.v_names`, that are to be found too.
+        Velocities, as in `machine.v_names`, that are unknowns, too.
     limits : bool
         Whether inputs stay within their limits.
     tolerance, attempts, seed, parameters
@@ -151,7 +151,7 @@ def trim(
     Returns
     -------
     Trim
-        With the stability for inputs held; `success` is false where there is no such state near.
+        With the stability for inputs held; `success` is false if no such state is near.
     """
     balance = balance_of(system, parameters)
     names = (hold, hold_inputs, free_velocities)

@@ -1,4 +1,4 @@
-"""What an actuator is: inputs u that push joints or frames, and their limits.
+"""Actuators turn inputs u into forces on joints or wrenches on frames, within limits.
 
 To add one, subclass `JointActuator` or `FrameActuator` and give
 

@@ -211,7 +211,7 @@ class SpinningPropeller(FrameActuator):
 
     @property
     def nu(self) -> int:
-        """None: the joint is what is driven."""
+        """Zero: a propeller of this kind is driven by its joint."""
         return 0
 
     @property

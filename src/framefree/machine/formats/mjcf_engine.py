@@ -32,13 +32,13 @@ def enabled(model: Any, what: str) -> bool:
 
 
 def value(enum: str, name: str) -> int:
-    """Return the number of a value of one of MuJoCo's enumerations, -1 where it has no such."""
+    """Return the integer of a member of a MuJoCo enumeration; -1 if this MuJoCo lacks it."""
     member = getattr(getattr(mujoco_module(), enum), name, None)
     return -1 if member is None else int(member.value)
 
 
 def column(model: Any, field: str, row: int, default: float = 0.0) -> Any:
-    """Return an entry of a model's array, or the default where this MuJoCo has no such array."""
+    """Return an entry of a model's array, or the default if this MuJoCo lacks the array."""
     array = getattr(model, field, None)
     return default if array is None else array[row]
 

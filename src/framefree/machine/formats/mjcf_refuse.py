@@ -1,4 +1,4 @@
-"""What a compiled MuJoCo model asks for and framefree does not have."""
+"""Refuse features of a compiled MuJoCo model that framefree does not support."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def refuse(model: Any, document: Document, options: ReadOptions, problems: Probl
 
 
 class _Report:
-    """Where refusals go: to the problems, or to what is ignored if the caller asked so."""
+    """Sends refusals to the problems, or to the ignored features if the caller allows that."""
 
     def __init__(
         self, document: Document, options: ReadOptions, problems: Problems, ignored: list[str]

@@ -14,7 +14,7 @@ from framefree.machine.problems import MachineError
 from framefree.machine.shape import Shape
 
 VISIBLE_GROUPS = 3
-"""MuJoCo's viewer shows geoms of the first three groups unless told otherwise."""
+"""MuJoCo's viewer shows geoms of the first three groups unless configured otherwise."""
 
 
 def shapes(model: Any, tree: MjcfTree, document: Document) -> tuple[Shape, ...]:

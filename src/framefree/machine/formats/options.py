@@ -1,4 +1,4 @@
-"""What the caller asks of a reader."""
+"""Options of the readers of model files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CHOICES = {"base": (None, "free", "fixed"), "mimic": ("coupled", "independent")
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """Options of `framefree.read`, checked; see there."""
+    """The checked options of `framefree.read`, which documents them."""
 
     base: str | None = None
     strict: bool = False

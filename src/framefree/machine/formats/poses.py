@@ -36,7 +36,7 @@ def pose_of_rpy(xyz: Any, rpy: Any) -> np.ndarray:
 def rpy_of_rotation(R: np.ndarray) -> np.ndarray:
     """Return the turns (3), rad, about fixed x, y, z axes with R = Rz(y) Ry(p) Rx(r), |p| <= pi/2.
 
-    Roll and pitch are read from Rz(-y) R, so that they make up for the yaw that was found. Near
+    Roll and pitch are read from Rz(-y) R, so that they compensate errors of the yaw. Near
     p = +-pi/2, where roll and yaw turn about one axis, R is then still met to all digits.
     """
     yaw = np.arctan2(R[1, 0], R[0, 0])

@@ -1,4 +1,4 @@
-"""Where a model comes from, and which other files it may name.
+"""The source of a model, and the other files that it may name.
 
 A model file is untrusted: it may name files inside its own folder and inside the package paths
 that the caller gave, and no others. Symbolic links are followed before that is decided.
@@ -39,7 +39,7 @@ class Source:
         return None
 
     def allows(self, path: Path) -> bool:
-        """Whether a resolved path lies in the model's folder or a given package."""
+        """Whether a resolved path lies in the model's folder or in one of the packages."""
         roots = (*self.packages.values(), *self.search, *((self.folder,) if self.folder else ()))
         return any(path.is_relative_to(root) for root in roots)
 
@@ -75,7 +75,7 @@ def source_of(
 
 
 def bytes_of(path: Path) -> bytes:
-    """Return what a model file holds; refuse what is no file, or larger than any model is."""
+    """Return what a model file holds; refuse other things than files, and oversized ones."""
     try:
         if not path.is_file():
             reason = "is not a file" if path.exists() else "does not exist"

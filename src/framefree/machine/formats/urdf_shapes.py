@@ -15,7 +15,7 @@ _SIZES = {
     "capsule": (("radius", 1), ("length", 1)),
 }
 MISSING = "missing:"
-"""What stands before a mesh file that was not found or may not be read."""
+"""Prefix of the address of a mesh file that is missing or may not be read."""
 
 ADDRESSES = ("package://", "model://", "http://", "https://")
 _EXPECTED = "a box, sphere, cylinder, capsule or mesh"
@@ -74,7 +74,7 @@ class ShapeReader:
         return None if None in parts else tuple(number for part in parts for number in part or ())
 
     def _file(self, place: Place) -> str | None:
-        """Path of a mesh where it may be read and is there, else an address that is no path.
+        """Path of a mesh where it may be read and is there, else an address that cannot be opened.
 
         What is not there, or may not be read, must not become a path that a viewer would open.
         """

@@ -223,7 +223,7 @@ class _MjcfWriter:
                 continue
             self.nodes[frame.body].children.append(geom)
         if left_out:
-            self.remarks.append(f"{left_out} shapes are left out (meshes are written if asked for)")
+            self.remarks.append(f"{left_out} shapes are left out (`meshes=True` writes meshes)")
         return assets
 
     def _refuse(self) -> None:

@@ -126,7 +126,7 @@ class JointWriter:
 
 
 def is_plain_free(joint: Joint) -> bool:
-    """Whether MuJoCo's free joint serves: from the world, and the same damping everywhere."""
+    """Whether MuJoCo's free joint represents this one: from the world, with uniform damping."""
     if not isinstance(joint.kind, Free) or joint.parent != WORLD:
         return False
     plain = is_identity(joint.parent_pose) and is_identity(joint.child_pose)
@@ -135,7 +135,7 @@ def is_plain_free(joint: Joint) -> bool:
 
 
 def motions_of(joint: Joint) -> list[MjcfJoint]:
-    """Return the slides, hinges and balls that make up a joint; none if there are no such."""
+    """Return the slides, hinges and balls that make up a joint; none if MuJoCo lacks the joint."""
     kind, name = joint.kind, joint.name
     if isinstance(kind, Revolute | Continuous):
         parts = [("hinge", kind.axis, "")]

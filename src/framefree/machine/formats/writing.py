@@ -1,4 +1,4 @@
-"""What the writers share: elements as text, numbers in all their digits, and what is refused."""
+"""Shared by the writers: elements as text, numbers in all their digits, and refusals."""
 
 from __future__ import annotations
 

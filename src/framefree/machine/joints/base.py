@@ -1,4 +1,4 @@
-"""What a joint kind is: the contract that the equations of motion rely on.
+"""The contract of joint kinds, on which the equations of motion rely.
 
 A joint lets its child joint frame move relative to its parent joint frame. A kind says how, in
 coordinates x (nx numbers) and velocities v (nv numbers). To add one, subclass `JointKind` and give
@@ -44,7 +44,7 @@ class JointKind(Part, ABC):
     unit_blocks: ClassVar[tuple[slice, ...]] = ()
     """Parts of x that have unit length: quaternions and (cos, sin) pairs."""
     springy: bool = True
-    """Whether `difference_rate` is given, so that the joint can have a spring."""
+    """Whether the kind implements `difference_rate`, so that the joint can have a spring."""
 
     @property
     def locked(self) -> bool:

@@ -17,7 +17,7 @@ from framefree.machine.values import numbers
 
 @dataclass(frozen=True, eq=False)
 class Custom(JointKind):
-    """A joint given by its pose map; Jacobian and kinematics are found by differentiation.
+    """A joint defined by its pose map; its Jacobian and rates follow by differentiation.
 
     All maps are pure functions of casadi columns that return casadi matrices.
 
@@ -33,7 +33,7 @@ class Custom(JointKind):
         A(x) with dx/dt = A v; default the identity, for nv = nx.
     integrate_map, difference_map : callable
         x (+) dv and its inverse, see `JointKind`. The default x + A dv and A^-1 (x1 - x0) serves
-        where nv = nx; it is no group exponential unless A is constant.
+        where nv = nx; it is not a group exponential unless A is constant.
     normalise_map : callable x -> x
         Brings x back to where it belongs; default nothing to do.
     neutral_x : (nx,)
@@ -163,4 +163,4 @@ class Custom(JointKind):
             0,
             1,
         ]:
-            raise MachineError("`pose_map` of a custom joint is no pose at `neutral_x`")
+            raise MachineError("`pose_map` of a custom joint does not return a pose at `neutral_x`")

@@ -32,7 +32,7 @@ class Locked(JointKind):
 
     @property
     def locked(self) -> bool:
-        """It is."""
+        """True: this joint is locked."""
         return True
 
     def pose(self, x: Any) -> Any:
