@@ -82,7 +82,7 @@ def test_scaled_velocities_have_a_retraction():
         (lambda: Custom(lambda x: x, 2), "4x4"),
         (lambda: Custom(Spherical().pose, 4, 3), "needs `rate_map`"),
         (lambda: Custom(cam_pose, 2, rate_map=lambda x: x), "must return 2 x 2"),
-        (lambda: Custom(lambda x: 2 * screw_pose(x), 1), "no pose"),
+        (lambda: Custom(lambda x: 2 * screw_pose(x), 1), "does not return a pose"),
         (lambda: Custom(cam_pose, 2, coordinates=("a",)), "2 names"),
     ],
 )

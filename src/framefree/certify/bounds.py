@@ -138,7 +138,7 @@ def _smallest(subject: Subject, bounds: MassBounds, how: str) -> Finding:
         note, verdict = f"tends to zero along {names}; {_within(subject)}", Verdict.WARN
         remedy = f"give {names} limits: proofs that need a bound on M hold only within them"
     if not bounds.definite > SINGULAR:
-        note, verdict = f"{note}; M cannot be told from singular", Verdict.FAIL
+        note, verdict = f"{note}; M is singular up to rounding", Verdict.FAIL
     return Finding(
         name,
         verdict,

@@ -113,7 +113,7 @@ class Loop(Part):
         return casadi.vertcat(casadi.horzcat(self._across.T @ R, zero(2, 3)), turn)
 
     def blocked(self, G: Any) -> Any:
-        """Return the blocked directions N (6 x size) in b's axes; constant except for a distance."""
+        """Return the blocked directions N (6 x size), b's axes; constant except for a distance."""
         zero, one = casadi.DM.zeros, casadi.DM(np.eye(3))
         if self.kind == "weld":
             return casadi.DM(np.eye(6))

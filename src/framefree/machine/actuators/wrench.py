@@ -68,5 +68,5 @@ class Wrench(FrameActuator):
 
     @property
     def polytope(self) -> tuple[np.ndarray, np.ndarray]:
-        """Limits A u <= b as given."""
+        """The limits A u <= b of the inputs."""
         return self.A, self.b
