@@ -128,7 +128,7 @@ def test_actuators_that_do_not_fit():
         ],
     ) == (
         "the gear of actuator `m` must be 3 numbers, one for each velocity of joint `jb`, got 1",
-        "actuator `servo` feeds back the position of joint `jb`, whose coordinates are no plain "
+        "actuator `servo` feeds back the position of joint `jb`, whose coordinates are not a plain "
         "vector "
         "(Spherical)",
         "propeller `p` needs a joint with one velocity, but joint `jb` has 3",
