@@ -26,7 +26,14 @@ from framefree.control.port.bodies import (
     spread,
 )
 from framefree.control.port.realise import Port, has_joint_part
-from framefree.control.port.sweeps import Ask, Chain, Load, Reference, Solution, reference
+from framefree.control.port.sweeps import (
+    BodyChain,
+    BodyVelocities,
+    LoadWithRate,
+    ReferenceVelocity,
+    VelocityRequest,
+    reference_velocity,
+)
 from framefree.machine import Machine
 from framefree.machine.part import set_field
 from framefree.motion.loops import (
@@ -52,7 +59,7 @@ class PortCommand(NamedTuple):
         What rotors, springs, damping and friction of the joints need beside.
     V, lost : scalars
         Lyapunov function, and s^T Kd s.
-    reference : Reference
+    reference : ReferenceVelocity
     """
 
     wrenches: list[Any]
@@ -60,13 +67,13 @@ class PortCommand(NamedTuple):
     joint_forces: list[Any]
     V: Any
     lost: Any
-    reference: Reference
+    reference: ReferenceVelocity
 
 
 class _Total:
     """Adds up a command body by body."""
 
-    def __init__(self, chain: Chain, machine: Machine) -> None:
+    def __init__(self, chain: BodyChain, machine: Machine) -> None:
         self.chain, self.machine = chain, machine
         self.passive = passive_wrenches(
             chain.tape,
@@ -81,7 +88,7 @@ class _Total:
         self.V: Any = None
         self.lost: Any = None
 
-    def add(self, i: int, wished: Reference) -> None:
+    def add(self, i: int, wished: ReferenceVelocity) -> None:
         """Take in body i."""
         chain, tape = self.chain, self.chain.tape
         known = tape.call(
@@ -133,7 +140,7 @@ class PortLaw(Law):
             raise ControlError("the printed laws know no rotors: `literal` needs armature 0")
 
     @abstractmethod
-    def ask(self, chain: Chain, given: Mapping[str, Any]) -> Ask:
+    def ask(self, chain: BodyChain, given: Mapping[str, Any]) -> VelocityRequest:
         """Return what the reference velocity is to do; `given` are the reference signals."""
 
     def body_key(self, body: str) -> Any:
@@ -149,7 +156,7 @@ class PortLaw(Law):
         names = [joint.name for joint in machine.joints]
         own_x = [x[machine.x_slice[name], :] for name in names]
         own_v = [v[machine.v_slice[name], :] for name in names]
-        chain = Chain(tape, own_x, own_v)
+        chain = BodyChain(tape, own_x, own_v)
         found = self.command(chain, {name: ca.SX(reference[name]) for name in self.needs})
         u, missing = self._inputs(chain, x, v, found)
         rate = -found.lost
@@ -160,11 +167,11 @@ class PortLaw(Law):
         signals["V_rate"] = rate
         return Command(u, {**signals, **self.signals(chain, found)})
 
-    def signals(self, chain: Chain, found: PortCommand) -> dict[str, Matrix]:
+    def signals(self, chain: BodyChain, found: PortCommand) -> dict[str, Matrix]:
         """Return further signals of a law."""
         return {}
 
-    def command(self, chain: Chain, given: Mapping[str, Any]) -> PortCommand:
+    def command(self, chain: BodyChain, given: Mapping[str, Any]) -> PortCommand:
         """Return the port command of the bodies on a tape."""
         ask = self.ask(chain, given)
         total = _Total(chain, self.machine)
@@ -173,10 +180,10 @@ class PortLaw(Law):
             for i in range(chain.count):
                 total.add(i, wished)
         else:
-            wished = reference(chain, ask, total.add)
+            wished = reference_velocity(chain, ask, total.add)
         return PortCommand(total.wrenches, total.s, total.joints, total.V, total.lost, wished)
 
-    def _printed(self, chain: Chain, ask: Ask) -> Reference:
+    def _printed(self, chain: BodyChain, ask: VelocityRequest) -> ReferenceVelocity:
         """Return the reference velocity with M^-1 for Phi_c: as if there were no joints."""
         tape, task = chain.tape, ask.task
         twists, rates, zeros = [], [], []
@@ -191,12 +198,14 @@ class PortLaw(Law):
             twists.append(pair[0])
             rates.append(pair[1])
             zeros.append(tape.call(_no_rate, i, chain.v[i]))
-        return Reference(Solution(twists, zeros, []), Solution(rates, zeros, []), None)
+        return ReferenceVelocity(
+            BodyVelocities(twists, zeros, []), BodyVelocities(rates, zeros, []), None
+        )
 
     # ------------------------------------------------------------------ inputs
 
     def _inputs(
-        self, chain: Chain, x: Matrix, v: Matrix, found: PortCommand
+        self, chain: BodyChain, x: Matrix, v: Matrix, found: PortCommand
     ) -> tuple[Matrix, Matrix | None]:
         port: Port = self.port  # type: ignore[attr-defined]
         if port.full:
@@ -205,7 +214,7 @@ class PortLaw(Law):
         return u, None if port.exact else missing
 
 
-def joint_forces(chain: Chain, found: PortCommand) -> Matrix:
+def joint_forces(chain: BodyChain, found: PortCommand) -> Matrix:
     """Return ``T^T tau_c`` (nv) of a command."""
     force: list[Any] = [None] * chain.count
 
@@ -220,7 +229,7 @@ def joint_forces(chain: Chain, found: PortCommand) -> Matrix:
     return ca.vertcat(*own)
 
 
-def port_wrenches(chain: Chain, found: PortCommand) -> list[Any]:
+def port_wrenches(chain: BodyChain, found: PortCommand) -> list[Any]:
     """Return the command as wrenches on the bodies alone (6 each, body axes)."""
     tape, total = chain.tape, list(found.wrenches)
     for i, force in enumerate(found.joint_forces):
@@ -247,9 +256,11 @@ def _no_rate(body: BodyMath, v: Matrix) -> Matrix:
     return ca.SX(body.link.kind.nv, 1)
 
 
-def rotor_drives(chain: Chain, machine: Machine, wished: list[Any]) -> list[Load | None]:
+def rotor_drives(
+    chain: BodyChain, machine: Machine, wished: list[Any]
+) -> list[LoadWithRate | None]:
     """Return the momenta of rotors at wished twists: pairs of twist (6, link axes) and rate."""
-    drives: list[Load | None] = []
+    drives: list[LoadWithRate | None] = []
     for i, parent in enumerate(chain.parents):
         armature = machine.joints[i].armature
         if not (isinstance(armature, ca.SX) or np.any(armature)):
@@ -259,7 +270,7 @@ def rotor_drives(chain: Chain, machine: Machine, wished: list[Any]) -> list[Load
         pair = chain.tape.call(
             rotor_momentum, i, chain.x[i], chain.v[i], chain.placed[i], wished[i], above
         )
-        drives.append(Load(*pair))
+        drives.append(LoadWithRate(*pair))
     return drives
 
 
@@ -325,7 +336,7 @@ def looped(law: PortLaw, shapes: Mapping[str, tuple[int, int]]) -> Any:
     joints = machine.joints
     own_x = [tape.value(x[machine.x_slice[joint.name]], joint.nx, 1) for joint in joints]
     own_v = [tape.value(v[machine.v_slice[joint.name]], joint.nv, 1) for joint in joints]
-    chain = Chain(tape, own_x, own_v)
+    chain = BodyChain(tape, own_x, own_v)
     found = law.command(chain, given)
     tape.output("tau", (6 * chain.count,), port_wrenches(chain, found))
     tape.output("V", (1,), [found.V])

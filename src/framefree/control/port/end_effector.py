@@ -12,7 +12,13 @@ from framefree.control.law import ControlError
 from framefree.control.port.base import PortCommand, PortLaw
 from framefree.control.port.bodies import PlacedLink
 from framefree.control.port.obstacles import Avoidance
-from framefree.control.port.sweeps import Ask, Chain, Load, OnLink, Task
+from framefree.control.port.sweeps import (
+    BodyChain,
+    FrameOnLink,
+    FrameTask,
+    LoadWithRate,
+    VelocityRequest,
+)
 from framefree.geometry import se3
 from framefree.geometry.operators import vee2
 from framefree.machine.part import plain
@@ -112,20 +118,20 @@ class EndEffectorControl(PortLaw):
     def _points(self) -> Mapping[str, np.ndarray]:
         return {} if self.avoidance is None else self.avoidance.points_of(self.machine)
 
-    def ask(self, chain: Chain, given: Mapping[str, Any]) -> Ask:
+    def ask(self, chain: BodyChain, given: Mapping[str, Any]) -> VelocityRequest:
         """Return h = -kappa grad U, and the task."""
         tape, end = chain.tape, self._body
 
-        def load(i: int) -> Load | None:
+        def load(i: int) -> LoadWithRate | None:
             name = self.machine.bodies[i].name
             if i == end or self.avoidance is None or not len(self._points[name]):
                 return None
-            return Load(*tape.call(self.avoid, i, chain.placed[i]))
+            return LoadWithRate(*tape.call(self.avoid, i, chain.placed[i]))
 
         signals = [given[name] for name in self.needs]
         twist, rate = tape.call(self.wish, end, chain.placed[end], *signals)
-        task = Task(end, twist, rate, OnLink(self._on_link))
-        return Ask(load, [None] * chain.count, task)
+        task = FrameTask(end, twist, rate, FrameOnLink(self._on_link))
+        return VelocityRequest(load, [None] * chain.count, task)
 
     @cached_property
     def _on_link(self) -> Step:
@@ -161,7 +167,7 @@ class EndEffectorControl(PortLaw):
             rate = [rate[0] + df, rate[1] + ca.cross(q, df)]
         return ca.densify(ca.vertcat(*force)), ca.densify(ca.vertcat(*rate))
 
-    def signals(self, chain: Chain, found: PortCommand) -> dict[str, Matrix]:
+    def signals(self, chain: BodyChain, found: PortCommand) -> dict[str, Matrix]:
         """Return the least pivot of the task and the clearance."""
         signals: dict[str, Matrix] = {}
         if found.reference.pivot is not None:

@@ -10,7 +10,7 @@ import numpy as np
 from framefree.control.law import ControlError
 from framefree.control.port.base import PortLaw, rotor_drives
 from framefree.control.port.bodies import PlacedLink
-from framefree.control.port.sweeps import Ask, Chain, Load
+from framefree.control.port.sweeps import BodyChain, LoadWithRate, VelocityRequest
 from framefree.control.port.velocity import momentum
 from framefree.geometry import Moments, se3
 from framefree.geometry.operators import vee2
@@ -67,7 +67,7 @@ class PoseControl(PortLaw):
             return self.machine.body(body).moments.matrix4
         return self.weights[body].matrix4 if body in self.weights else np.zeros((4, 4))
 
-    def ask(self, chain: Chain, given: Mapping[str, Any]) -> Ask:
+    def ask(self, chain: BodyChain, given: Mapping[str, Any]) -> VelocityRequest:
         """Return h = M nu_d - rate grad Ph."""
         tape, wished, loads = chain.tape, [], []
         for i, body in enumerate(self.machine.bodies):
@@ -75,8 +75,8 @@ class PoseControl(PortLaw):
             twist, rate, pull, pull_rate = tape.call(self.pull, i, chain.placed[i], *signals)
             wished.append((twist, rate))
             own = tape.call(momentum, i, twist, rate)
-            loads.append(Load(summed(tape, own[0], pull), summed(tape, own[1], pull_rate)))
-        return Ask(loads.__getitem__, rotor_drives(chain, self.machine, wished))
+            loads.append(LoadWithRate(summed(tape, own[0], pull), summed(tape, own[1], pull_rate)))
+        return VelocityRequest(loads.__getitem__, rotor_drives(chain, self.machine, wished))
 
     def pull(
         self, body: BodyMath, placed: PlacedLink, pose: Matrix, twist: Matrix, rate: Matrix

@@ -1,6 +1,6 @@
 """Sweeps over the bodies that all port laws share.
 
-With loads h on the bodies and, for one frame, a wished twist nu_e, the reference velocity solves
+With loads h on the bodies and, for one frame, a desired twist nu_e, the reference velocity solves
 
     min 1/2 nu^T M nu - h^T nu    subject to  J nu = 0  and, with a task,  J_t nu = nu_e
 
@@ -14,7 +14,7 @@ so that one elimination serves both, and the rate is exact. Everything is linear
 bodies.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -37,57 +37,67 @@ SINGULAR = 1e-12
 """Pivots of the task's mobility, scaled, are not taken as smaller than this."""
 
 
-class Load(NamedTuple):
+class LoadWithRate(NamedTuple):
     """A load (6) on a body in link axes, and its rate along the motion."""
 
     value: Any
     rate: Any
 
 
-class Task(NamedTuple):
-    """What the frame `frame` on a body is to do: twist (6) and its rate, in the frame's axes.
-
-    `step` is a function from a link's twist to that of the frame, and back for wrenches.
-    """
-
-    body: int
-    twist: Any
-    rate: Any
-    frame: "OnLink"
-
-
 @dataclass(frozen=True)
-class OnLink:
-    """A frame on a link."""
+class FrameOnLink:
+    """A frame on a link: steps between twists and wrenches of both."""
 
     step: Any
-
-    def twist(self, body: BodyMath, twist: Matrix) -> Matrix:
-        """Return the twist of the frame, for a link's (6)."""
-        return self.step.twist_into(Twist.of(twist)).vector
 
     def to_link(self, body: BodyMath, twist: Matrix) -> Matrix:
         """Return the twist of the link, for that of the frame (6)."""
         R = self.step.rotation.T
         return Step(R, -(R @ self.step.r)).twist_into(Twist.of(twist)).vector
 
-    def wrench(self, body: BodyMath, wrench: Matrix, other: Matrix | None) -> Matrix:
-        """Return a wrench on the frame in link axes, and another (6) added to it."""
-        found = self.step.wrench_out(Wrench.of(wrench)).vector
-        return found if other is None else found + other
+    def push(
+        self, body: BodyMath, mobility: Matrix, twist: Matrix, desired: Matrix, load: Matrix | None
+    ) -> tuple[Matrix, Matrix]:
+        """Return the load (6) that gives the frame its desired twist, and the least pivot.
 
-    def solved(self, body: BodyMath, mobility: Matrix, gap: Matrix) -> tuple[Matrix, Matrix]:
-        """Return the wrench on the frame that adds `gap` (6) to its twist, and the least pivot.
-
-        `mobility` (6x6) is that of the link. Where the pivot is far below 1, the machine can hardly
-        move the frame in all directions.
+        `mobility` (6x6) and `twist` (6) are those of the link under `load`. Where the pivot is far
+        below 1, the machine can hardly move the frame in all directions.
         """
         half = self.step.twist_into(Twist.of(mobility)).vector
         mine = self.step.twist_into(Twist.of(half.T)).vector
-        return solve_with_pivot(mine, gap)
+        gap = desired - self.step.twist_into(Twist.of(twist)).vector
+        wrench, pivot = solve_with_pivot(mine, gap)
+        on_link = self.step.wrench_out(Wrench.of(wrench)).vector
+        return on_link if load is None else on_link + load, pivot
 
 
-class Solution(NamedTuple):
+class FrameTask(NamedTuple):
+    """What a frame on a body is to do: twist (6) and its rate, in the frame's axes."""
+
+    body: int
+    twist: Any
+    rate: Any
+    frame: FrameOnLink
+
+
+class VelocityRequest(NamedTuple):
+    """What a law asks of the reference velocity.
+
+    Attributes
+    ----------
+    load : callable
+        From the index of a body to its load h, or None.
+    drives : list of LoadWithRate or None
+        Further forces on the joints (nv): momenta of rotors.
+    task : FrameTask or None
+    """
+
+    load: Callable[[int], LoadWithRate | None]
+    drives: list[LoadWithRate | None]
+    task: FrameTask | None = None
+
+
+class BodyVelocities(NamedTuple):
     """Twists (6) of the links, rates (nv) and wrenches (6) of the joints."""
 
     twists: list[Any]
@@ -95,7 +105,15 @@ class Solution(NamedTuple):
     wrenches: list[Any]
 
 
-class Chain:
+class ReferenceVelocity(NamedTuple):
+    """The reference velocity at every body, its rate, and the least pivot of the task or None."""
+
+    velocity: BodyVelocities
+    rate: BodyVelocities
+    pivot: Any
+
+
+class BodyChain:
     """The bodies of a machine at a state, on a tape.
 
     Parameters
@@ -109,204 +127,151 @@ class Chain:
         self.tape, self.x, self.v = tape, x, v
         self.parents = [link.parent for link in tape.model.links]
         self.placed: list[Any] = []
-        for i, parent in enumerate(self.parents):
-            above = None if parent < 0 else self.placed[parent]
+        for i in range(self.count):
+            above = self.above(i, self.placed)
             self.placed.append(PlacedLink(*tape.call(place, i, x[i], v[i], above)))
-        self.factors: list[Any] = [None] * self.count
-        self._eliminated: list[Any] = [None] * self.count
 
     @property
     def count(self) -> int:
         """Number of bodies."""
         return len(self.parents)
 
-    def factor(self, i: int, carried: Any) -> Any:
-        """Eliminate body i; return what its parent feels of its inertia."""
-        self.factors[i], shown = self.tape.call(
-            BodyMath.factor, i, self.x[i], self.placed[i].step, carried
-        )
-        return shown
-
-    def inward(self, i: int, load: Any, carried: Any, drive: Any, bias: Any, full: bool) -> Any:
-        """Eliminate body i from a right side; return what its parent feels of that."""
-        step = BodyMath.inward if full else inward_offset
-        values = (self.placed[i].step, self.factors[i], load, carried, drive, bias)
-        self._eliminated[i], passed = self.tape.call(step, i, *values)
-        return passed
-
-    def outward(self, i: int, found: "Solution", drive: Any, bias: Any, full: bool) -> None:
-        """Append body i to a solution; in full with the rate and the wrench of its joint."""
-        parent = self.parents[i]
-        above = None if parent < 0 else found.twists[parent]
-        values = (self.placed[i].step, self.factors[i], self._eliminated[i], above, drive, bias)
-        if full:
-            parts = self.tape.call(outward, i, *values)
-            for part, where in zip(parts, found, strict=True):
-                where.append(part)
-        else:
-            found.twists.append(self.tape.call(outward_twist, i, *values))
-        self.tape.forget(self._eliminated[i])
-
-    def mobility(self, i: int, found: dict[int, Any]) -> None:
-        """Add the mobility of body i, the velocity per wrench on it (6x6), to those found."""
-        parent = self.parents[i]
-        above = None if parent < 0 else found[parent]
-        found[i] = self.tape.call(mobility, i, self.placed[i], self.factors[i], above)
-        self.tape.forget(above)
-
-    def way(self, body: int) -> set[int]:
-        """Return the bodies that carry a body, and itself."""
-        found = set()
-        while body >= 0:
-            found.add(body)
-            body = self.parents[body]
-        return found
+    def above(self, i: int, values: Any) -> Any:
+        """Return the value of the parent of body i, None for the world."""
+        return None if self.parents[i] < 0 else values[self.parents[i]]
 
 
-class Reference(NamedTuple):
-    """The reference velocity at every body, its rate, and the least pivot of the task or None."""
-
-    velocity: Solution
-    rate: Solution
-    pivot: Any
-
-
-class Ask(NamedTuple):
-    """What a law asks of the reference velocity.
-
-    Attributes
-    ----------
-    load : callable
-        From the index of a body to its load h, or None.
-    drives : list of Load or None
-        Further forces on the joints (nv): momenta of rotors.
-    task : Task or None
-    """
-
-    load: Callable[[int], Load | None]
-    drives: list[Load | None]
-    task: Task | None = None
-
-
-def reference(chain: Chain, ask: Ask, last: Callable[[int, Reference], None]) -> Reference:
+def reference_velocity(
+    chain: BodyChain, request: VelocityRequest, last: Callable[[int, ReferenceVelocity], None]
+) -> ReferenceVelocity:
     """Return the velocity nearest to what is asked for, and its rate.
 
-    `last` is called for every body, base first, as soon as its rate is there.
+    `last` is called for every body, base first, as soon as its rate is there. For long machines the
+    steps of a body follow each other closely, and what is not needed any more is forgotten: their
+    workspace should stay near the processor.
     """
-    sweeps = _Sweeps(chain, ask)
-    return sweeps.with_task(last) if ask.task is not None else sweeps.without(last)
+    tape, task = chain.tape, request.task
+    velocity, rate = BodyVelocities([], [], []), BodyVelocities([], [], [])
+    drives = [one or LoadWithRate(None, None) for one in request.drives]
+    own = _RightSide([None] * chain.count, [one.value for one in drives], [None] * chain.count)
+    changed = _RightSide([None] * chain.count, [one.rate for one in drives], [None] * chain.count)
+
+    def ask(i: int) -> None:
+        load = request.load(i)
+        if load is not None:
+            own.loads[i], changed.loads[i] = load
+
+    def differentiate(i: int) -> None:
+        state = (chain.x[i], chain.v[i], chain.placed[i])
+        solved = (velocity.rates[i], velocity.wrenches[i], chain.above(i, velocity.twists))
+        changed.biases[i], extra, drive = tape.call(turning, i, *state, *solved)
+        tape.forget(velocity.wrenches[i])
+        parent = chain.parents[i]
+        if parent >= 0:
+            changed.loads[parent] = summed(tape, changed.loads[parent], extra)
+        changed.drives[i] = summed(tape, changed.drives[i], drive)
+
+    system = _ProjectedSystem(chain, task)
+    for _ in system.solve(own, ask, task and task.twist, velocity):
+        pass
+    result = ReferenceVelocity(velocity, rate, system.pivot)
+    for i in system.solve(changed, differentiate, task and task.rate, rate):
+        last(i, result)
+    return result
 
 
-class _Sweeps:
-    """The sweeps of one reference velocity.
+class _RightSide(NamedTuple):
+    """Loads (6) on the bodies, drives (nv) and biases (6) of the joints; None for zero."""
 
-    For long machines the steps of a body follow each other closely, and what is not needed any more
-    is forgotten: their workspace should stay near the processor.
-    """
+    loads: list[Any]
+    drives: list[Any]
+    biases: list[Any]
 
-    def __init__(self, chain: Chain, ask: Ask) -> None:
-        self.chain, self.tape, self.ask = chain, chain.tape, ask
-        n = chain.count
-        self.h: list[Any] = [None] * n
-        self.dh: list[Any] = [None] * n
-        self.u = [None if one is None else one.value for one in ask.drives]
-        self.du = [None if one is None else one.rate for one in ask.drives]
-        self.biases: list[Any] = [None] * n
-        self.wished, self.rate = Solution([], [], []), Solution([], [], [])
 
-    # ------------------------------------------------------------------ the two systems
+class _ProjectedSystem:
+    """The equations at the top of this file, factored when they are first solved."""
 
-    def without(self, last: Callable[[int, Reference], None]) -> Reference:
-        """Solve without a task."""
-        chain, n = self.chain, range(self.chain.count)
-        self._first(full=True)
-        for i in n:
-            chain.outward(i, self.wished, self.u[i], None, full=True)
-        self._differentiate(full=True)
-        result = Reference(self.wished, self.rate, None)
-        for i in n:
-            chain.outward(i, self.rate, self.du[i], self.biases[i], full=True)
-            last(i, result)
-        return result
+    def __init__(self, chain: BodyChain, task: FrameTask | None) -> None:
+        self.chain, self.tape, self.task = chain, chain.tape, task
+        self.pivot: Any = None
+        self._factors: list[Any] = [None] * chain.count
+        self._eliminated: list[Any] = [None] * chain.count
+        self._mobility: Any = None
 
-    def with_task(self, last: Callable[[int, Reference], None]) -> Reference:
-        """Solve twice: the frame's wrench follows from how it moves without."""
-        chain, n, task = self.chain, range(self.chain.count), self.ask.task
-        assert task is not None
-        self._first(full=False)
-        free, mobility, way = Solution([], [], []), {}, chain.way(task.body)
-        for i in n:
-            chain.outward(i, free, self.u[i], None, full=False)
-            if i in way:
-                chain.mobility(i, mobility)
-        spread = mobility[task.body]
-        pivot = self._push(free, self.h, task.twist, spread)
-        self._inward(self.h, self.u, [None] * len(n), full=True)
-        for i in n:
-            chain.outward(i, self.wished, self.u[i], None, full=True)
-        self._differentiate(full=False)
-        free = Solution([], [], [])
-        for i in n:
-            chain.outward(i, free, self.du[i], self.biases[i], full=False)
-        self._push(free, self.dh, task.rate, spread)
-        self._inward(self.dh, self.du, self.biases, full=True)
-        result = Reference(self.wished, self.rate, pivot)
-        for i in n:
-            chain.outward(i, self.rate, self.du[i], self.biases[i], full=True)
-            last(i, result)
-        return result
+    def solve(
+        self, right: _RightSide, prepare: Callable[[int], None], desired: Any, to: BodyVelocities
+    ) -> Iterator[int]:
+        """Append the solution to `to`; yield the bodies, base first, as they are appended.
 
-    # ------------------------------------------------------------------ sweeps
-
-    def _first(self, full: bool) -> None:
-        """Factor, with the first right side."""
-        chain = self.chain
+        `prepare(i)` is called just before body i is eliminated: it completes its right side.
+        """
+        bodies = range(self.chain.count)
 
         def visit(i: int, inertia: Any, carried: Any) -> Any:
-            load = self.ask.load(i)
-            if load is not None:
-                self.h[i], self.dh[i] = load
-            shown = chain.factor(i, inertia)
-            return shown, chain.inward(i, self.h[i], carried, self.u[i], None, full)
+            prepare(i)
+            shown = None if self._factors[i] is not None else self._factor(i, inertia)
+            return shown, self._inward(i, right, carried, self.task is None)
 
         inwards(self.tape, visit, channels=2)
+        if self.task is not None:
+            free = BodyVelocities([], [], [])
+            for i in bodies:
+                self._outward(i, right, free, full=False)
+            self._push(right.loads, free.twists, desired)
+            self.tape.forget(*free.twists)
+            inwards(self.tape, lambda i, carried: (self._inward(i, right, carried, True),))
+        for i in bodies:
+            self._outward(i, right, to, full=True)
+            yield i
 
-    def _inward(self, loads: list[Any], drives: Any, biases: list[Any], full: bool) -> None:
-        def visit(i: int, carried: Any) -> Any:
-            return (self.chain.inward(i, loads[i], carried, drives[i], biases[i], full),)
+    def _factor(self, i: int, inertia: Any) -> Any:
+        """Eliminate body i; return what its parent feels of its inertia."""
+        values = (self.chain.x[i], self.chain.placed[i].step, inertia)
+        self._factors[i], shown = self.tape.call(BodyMath.factor, i, *values)
+        return shown
 
-        inwards(self.tape, visit)
+    def _inward(self, i: int, right: _RightSide, carried: Any, full: bool) -> Any:
+        """Eliminate body i from a right side; return what its parent feels of that."""
+        body = (self.chain.placed[i].step, self._factors[i])
+        values = (right.loads[i], carried, right.drives[i], right.biases[i])
+        step = BodyMath.inward if full else inward_offset
+        self._eliminated[i], passed = self.tape.call(step, i, *body, *values)
+        return passed
 
-    def _differentiate(self, full: bool) -> None:
-        """Sweep inwards through the system for the rates."""
-        chain, tape, wished = self.chain, self.tape, self.wished
+    def _outward(self, i: int, right: _RightSide, to: BodyVelocities, full: bool) -> None:
+        """Append body i to a solution; in full with the rate and the wrench of its joint."""
+        body = (self.chain.placed[i].step, self._factors[i], self._eliminated[i])
+        values = (self.chain.above(i, to.twists), right.drives[i], right.biases[i])
+        if full:
+            parts = self.tape.call(outward, i, *body, *values)
+        else:
+            parts = (self.tape.call(outward_twist, i, *body, *values),)
+        for part, where in zip(parts, to, strict=False):
+            where.append(part)
+        self.tape.forget(self._eliminated[i])
 
-        def visit(i: int, carried: Any) -> Any:
-            parent = chain.parents[i]
-            above = None if parent < 0 else wished.twists[parent]
-            state = (chain.x[i], chain.v[i], chain.placed[i])
-            solved = (wished.rates[i], wished.wrenches[i], above)
-            bias, extra, drive = tape.call(turning, i, *state, *solved)
-            self.biases[i] = bias
-            tape.forget(wished.wrenches[i])
-            if parent >= 0:
-                self.dh[parent] = summed(tape, self.dh[parent], extra)
-            self.du[i] = summed(tape, self.du[i], drive)
-            return (chain.inward(i, self.dh[i], carried, self.du[i], bias, full),)
+    def _push(self, loads: list[Any], twists: list[Any], desired: Any) -> None:
+        """Add the wrench to the loads that makes the task's frame move as desired."""
+        assert self.task is not None
+        end = self.task.body
+        if self._mobility is None:
+            self._mobility = self._mobility_of(end)
+        values = (self._mobility, twists[end], desired, loads[end])
+        loads[end], pivot = self.tape.call(self.task.frame.push, end, *values)
+        self.pivot = pivot if self.pivot is None else self.pivot
 
-        inwards(tape, visit)
-
-    def _push(self, free: Solution, loads: list[Any], wish: Any, mobility: Any) -> Any:
-        """Add the wrench on the task's frame that makes it move as wished to a load."""
-        tape, task = self.tape, self.ask.task
-        assert task is not None
-        i = task.body
-        now = tape.call(task.frame.twist, i, free.twists[i])
-        gap = tape.call(_minus, i, wish, now)
-        wrench, pivot = tape.call(task.frame.solved, i, mobility, gap)
-        loads[i] = tape.call(task.frame.wrench, i, wrench, loads[i])
-        tape.forget(*free.twists)
-        return pivot
+    def _mobility_of(self, body: int) -> Any:
+        """Return the velocity of a link per wrench on it (6x6)."""
+        way = [body]
+        while self.chain.parents[way[-1]] >= 0:
+            way.append(self.chain.parents[way[-1]])
+        above = None
+        for i in reversed(way):
+            values = (self.chain.placed[i], self._factors[i], above)
+            own = self.tape.call(mobility, i, *values)
+            self.tape.forget(above)
+            above = own
+        return above
 
 
 def solve_with_pivot(matrix: Matrix, right: Matrix) -> tuple[Matrix, Matrix]:
@@ -341,7 +306,3 @@ def solve_with_pivot(matrix: Matrix, right: Matrix) -> tuple[Matrix, Matrix]:
         for k in range(i + 1, n):
             rows[i] = rows[i] - L[k][i] * rows[k]
     return ca.vertcat(*(rows[i] * scale[i] for i in range(n))), least
-
-
-def _minus(body: BodyMath, a: Matrix, b: Matrix) -> Matrix:
-    return a - b

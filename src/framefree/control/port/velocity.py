@@ -8,7 +8,7 @@ import casadi as ca
 
 from framefree.control.port.base import PortLaw, rotor_drives
 from framefree.control.port.bodies import PlacedLink
-from framefree.control.port.sweeps import Ask, Chain, Load
+from framefree.control.port.sweeps import BodyChain, LoadWithRate, VelocityRequest
 from framefree.geometry import se3
 from framefree.motion.loops import BodyMath
 from framefree.motion.spatial import Matrix, Twist
@@ -30,15 +30,15 @@ class VelocityControl(PortLaw):
         names = [body.name for body in self.machine.bodies]
         return tuple(f"{name}.{what}" for name in names for what in ("velocity", "velocity_rate"))
 
-    def ask(self, chain: Chain, given: Mapping[str, Any]) -> Ask:
+    def ask(self, chain: BodyChain, given: Mapping[str, Any]) -> VelocityRequest:
         """Return h = M nu_d."""
         wished, loads = [], []
         for i, body in enumerate(self.machine.bodies):
             signals = (given[f"{body.name}.velocity"], given[f"{body.name}.velocity_rate"])
             pair = chain.tape.call(_in_link, i, chain.placed[i], *signals)
             wished.append(pair)
-            loads.append(Load(*chain.tape.call(momentum, i, *pair)))
-        return Ask(loads.__getitem__, rotor_drives(chain, self.machine, wished))
+            loads.append(LoadWithRate(*chain.tape.call(momentum, i, *pair)))
+        return VelocityRequest(loads.__getitem__, rotor_drives(chain, self.machine, wished))
 
 
 def _in_link(
