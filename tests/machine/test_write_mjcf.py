@@ -273,9 +273,9 @@ def test_everything_that_cannot_be_said_is_named():
         'spring `s`: MJCF has none between bodies; `without="spring"` leaves it out',
         "joint `ja`: MJCF has no helical joint",
         "joint `jb`: `damping` must be one number for a ball in MJCF, got [1.0, 2.0, 3.0]",
-        "joint `jb`: MJCF has no such spherical spring",
+        "joint `jb`: MJCF cannot describe its spherical spring",
         "joint `jc`: `friction_width` 0.1 cannot be written; only the default, 0.01",
-        "joint `jd`: MJCF has no such continuous spring",
+        "joint `jd`: MJCF cannot describe its continuous spring",
         "body `d`: MuJoCo needs principal moments of inertia that are positive and keep the "
         "triangle inequality, got [0.0, 0.0, 0.0] kg m^2",
         'loop `l`: MJCF has no hinge loop; `without="equality"` leaves out all loops and couplings',

@@ -417,8 +417,8 @@ def test_steady_motion_whose_small_motions_change_gets_no_verdict():
     assert found.success
     assert found.stability is None
     assert found.message == (
-        "steady motion; small motions about it change with time, so that no eigenvalues tell "
-        "whether it is stable"
+        "steady motion; small motions about it change with time, so that eigenvalues do not "
+        "decide stability"
     )
     assert trim(carriage(0.0), v=v).stability.verdict == "marginal"
 

@@ -15,7 +15,7 @@ LARGEST = {"embedded": 60, "constrained": 60, "redundant": 60}
 
 
 class FormulationAnswer(NamedTuple):
-    """What a machine does at states of its joints, as one formulation says.
+    """The motion of a machine at states of its joints, computed by one formulation.
 
     Attributes
     ----------
@@ -69,26 +69,26 @@ def _compared(
     name: str, subject: Subject, eom: Equations, reference: FormulationAnswer, against: str
 ) -> Iterator[Finding]:
     other, units = answer(eom, subject.closed_states), subject.units
-    serves = _serves(subject, eom)
+    valid = _valid(subject, eom)
     note = f"against {against}"
-    if not serves.all():
-        note += f"; its coordinates serve at {serves.sum()} of {len(serves)} states"
+    if not valid.all():
+        note += f"; its coordinates are valid at {valid.sum()} of {len(valid)} states"
     # Natural sizes: L / T^2, and what masses of natural size gain in power.
     M = _largest_mass(subject)
     gaps = {
         "body accelerations": relative(
-            other.body_accelerations[serves] / units.twist,
-            reference.body_accelerations[serves] / units.twist,
+            other.body_accelerations[valid] / units.twist,
+            reference.body_accelerations[valid] / units.twist,
             LEAST / units.time**2,
         ),
         "power": relative(
-            other.power[serves], reference.power[serves], LEAST * M[serves] / units.time**3
+            other.power[valid], reference.power[valid], LEAST * M[valid] / units.time**3
         ),
     }
     worst = max(gaps, key=lambda quantity: gaps[quantity])
     yield Finding.measured(
         f"agreement_{name}_residual",
-        gaps[worst] if serves.any() else np.inf,
+        gaps[worst] if valid.any() else np.inf,
         AGREEMENT,
         _MOTION,
         _REMEDY,
@@ -103,11 +103,11 @@ def _compared(
         yield Finding.skipped(key, _WRENCHES, "loops leave the joint wrenches open")
     else:
         gap = relative(
-            other.joint_wrenches[serves] * units.twist,
-            reference.joint_wrenches[serves] * units.twist,
-            LEAST * M[serves] / units.time**2,
+            other.joint_wrenches[valid] * units.twist,
+            reference.joint_wrenches[valid] * units.twist,
+            LEAST * M[valid] / units.time**2,
         )
-        gap = gap if serves.any() else np.inf
+        gap = gap if valid.any() else np.inf
         yield Finding.measured(key, gap, AGREEMENT, _WRENCHES, _REMEDY, note=note)
 
 
@@ -117,7 +117,7 @@ def _largest_mass(subject: Subject) -> np.ndarray:
     return np.abs(subject.units.of_mass(M)).max(axis=(1, 2))
 
 
-def _serves(subject: Subject, eom: Equations) -> np.ndarray:
+def _valid(subject: Subject, eom: Equations) -> np.ndarray:
     """Return at which states (n,) the coordinates of a formulation must have an answer.
 
     One with some of the joints' velocities has none where these do not determine the others.

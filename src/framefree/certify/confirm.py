@@ -18,7 +18,7 @@ CHUNK = 65536
 
 @dataclass(frozen=True)
 class Confirmation:
-    """How many of `states` random configurations lie outside of the bounds, and one of them.
+    """The number of random configurations outside of the bounds, and one of them.
 
     Attributes
     ----------

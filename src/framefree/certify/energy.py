@@ -11,7 +11,7 @@ from framefree.kernel import Kernel, compile
 from framefree.motion import Equations
 
 NAME = "energy_drift"
-MEANING = "energy of a free motion without friction stays what it was, relative to its exchange"
+MEANING = "energy of a free motion without friction is constant, relative to its exchange"
 BAR = 1e-9
 MOTIONS = 3
 DURATION = 0.6

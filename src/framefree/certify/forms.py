@@ -90,7 +90,7 @@ class Form:
 
     @property
     def reason(self) -> str:
-        """Why M is not bounded; empty where it is."""
+        """The reason why M is not bounded; empty where it is."""
         reasons = []
         if not self.definite > DEFINITE:
             reasons.append("M is singular")
@@ -101,7 +101,7 @@ class Form:
 
     @property
     def words(self) -> str:
-        """What the matrix is called in words."""
+        """The name of the matrix in words."""
         return WORDS[self.name]
 
 

@@ -53,7 +53,7 @@ def kinematics(subject: Subject) -> Finding:
         "kinematic_residual",
         relative(rates, twists, LEAST / subject.units.time),
         ROUNDING,
-        "the poses of the bodies change as their velocities say",
+        "the rates of the bodies' poses agree with their velocities",
         "a joint's pose map and its Jacobian contradict each other: correct the joint kind",
     )
 

@@ -31,9 +31,9 @@ from framefree.motion import Equations
 STARTS = 6
 ITERATIONS = 60
 REACH = np.pi
-"""How far, rad or lengths of the machine, a local search may move a coordinate without limits."""
+"""Range, rad or lengths of the machine, of a local search in a coordinate without limits."""
 FAR = (1e2, 1e3, 1e4)
-"""How many lengths away M is looked at, to see whether it grows or shrinks without end."""
+"""Distance, in lengths of the machine, at which M is tested for growth without bound."""
 COMPILED = 10_000
 """Number of configurations from which compiling M pays."""
 CLOSED = 200

@@ -110,7 +110,7 @@ class Subject:
 
     @cached_property
     def closure(self) -> LoopClosure:
-        """Where loops and couplings hold, and what they allow."""
+        """The loops and couplings of the machine: where they hold, and the motions they allow."""
         return LoopClosure(self.machine, self.units)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""How fast the processor is, and how much of that a kernel uses."""
+"""Measure the speed of the processor, and the share of it that a kernel uses."""
 
 import ctypes
 import functools

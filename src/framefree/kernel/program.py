@@ -1,4 +1,4 @@
-"""How a graph is laid out in memory and in time: slots and stages.
+"""The layout of a graph in memory and in time: slots and stages.
 
 A program runs on a group of lanes at once. Its values live in a workspace, an array of slots, each
 one vector wide: first the inputs, then the outputs, then what one stage hands to a later one. A

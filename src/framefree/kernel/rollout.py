@@ -48,7 +48,7 @@ class Rollout:
 
 @dataclass(frozen=True)
 class RolloutOptions:
-    """How a roll-out proceeds; see `Kernel.rollout`."""
+    """The options of a roll-out; `Kernel.rollout` documents them."""
 
     steps: int
     every: int

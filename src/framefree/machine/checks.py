@@ -32,7 +32,7 @@ GROUPS = {
     "geometry": (Shape,),
     "keyframes": (Keyframe,),
 }
-"""What each sequence of a machine holds."""
+"""Types of the parts in each sequence of a machine."""
 
 
 def check_types(machine: Any, problems: Problems) -> None:

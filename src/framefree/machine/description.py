@@ -164,17 +164,17 @@ class Description(Part):
 
     @cached_property
     def x_slice(self) -> Mapping[str, slice]:
-        """Where each joint's coordinates are in x, by joint name."""
+        """Slice of x that holds the coordinates of each joint, by joint name."""
         return _slices((joint.name, joint.nx) for joint in self.joints)
 
     @cached_property
     def v_slice(self) -> Mapping[str, slice]:
-        """Where each joint's velocities are in v, by joint name."""
+        """Slice of v that holds the velocities of each joint, by joint name."""
         return _slices((joint.name, joint.nv) for joint in self.joints)
 
     @cached_property
     def u_slice(self) -> Mapping[str, slice]:
-        """Where each actuator's inputs are in u, by actuator name."""
+        """Slice of u that holds the inputs of each actuator, by actuator name."""
         return _slices((actuator.name, actuator.nu) for actuator in self.actuators)
 
     @cached_property

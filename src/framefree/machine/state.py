@@ -17,7 +17,7 @@ Segments = Sequence[tuple[Joint, slice, slice]]
 """Joints with their slices in x and v."""
 
 UNIT_LENGTH = 1e-6
-"""How far the length of a quaternion in a valid state may be from 1."""
+"""Tolerance of the unit length of quaternions in a valid state."""
 
 
 def integrate(segments: Segments, x: Any, dv: Any) -> Any:

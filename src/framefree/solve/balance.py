@@ -92,7 +92,7 @@ class Balance:
 
     @cached_property
     def _load(self) -> Matrix:
-        """What actuators and constraints exert (nv)."""
+        """The joint force (nv) of actuators and constraints."""
         s = self._symbols
         B = self._of_tree("input_matrix", "x")
         return (

@@ -285,7 +285,7 @@ class _PostureSearch:
 
     @cached_property
     def _balls(self) -> dict[str, Reach | None]:
-        """Where the origins of frames with a target position can be at all."""
+        """Reach of the origins of the frames that have a target position."""
         frames = [frame for frame, kind in self.goal.kinds if kind != "attitude"]
         return {frame: reach(self.machine, frame, limits=self.limits) for frame in frames}
 

@@ -44,7 +44,7 @@ class LeastSquares:
 
 @dataclass(frozen=True)
 class Minimum:
-    """Where problems ended: z (k, n), their largest |r| and sum of r^2 (k,), and steps taken."""
+    """The results: z (k, n), their largest |r| and sum of r^2 (k,), and the number of steps."""
 
     z: np.ndarray
     largest: np.ndarray

@@ -241,7 +241,7 @@ STEADY = 1e-6
 """Share of speeds per second, and of A over a little way, up to which a motion counts as steady."""
 
 MET = 1e-6
-"""How far (m, rad, m/s, rad/s) a state may be off the constraints."""
+"""Largest error (m, rad, m/s, rad/s) of the constraints at a valid state."""
 
 
 def _check(eom: Equations, phi: np.ndarray, eta: np.ndarray) -> None:
@@ -278,5 +278,5 @@ def _independent(Z: np.ndarray) -> list[int]:
     """Return as many rows of Z as it has columns, far from depending on each other, in order."""
     if not Z.shape[1]:
         return []
-    _, _, pivots = scipy.linalg.qr(Z.T, mode="economic", pivoting=True)
+    pivots = np.asarray(scipy.linalg.qr(Z.T, mode="economic", pivoting=True)[-1])
     return sorted(pivots[: Z.shape[1]].tolist())

@@ -1,4 +1,4 @@
-"""How far a frame can get at all: a bound that does not depend on angles."""
+"""Bound the reach of a frame, whatever the angles of the joints."""
 
 from typing import NamedTuple
 

@@ -12,9 +12,7 @@ from framefree.solve.errors import SolveError
 from framefree.solve.linearise import neutral_basis
 from framefree.solve.steady import LATER, what_accelerates, what_drifts, what_is_open
 
-CHANGING = (
-    "small motions about it change with time, so that no eigenvalues tell whether it is stable"
-)
+CHANGING = "small motions about it change with time, so that eigenvalues do not decide stability"
 
 NEUTRAL = 1e-7
 """Size of an eigenvalue, in 1/T, up to which it counts as zero."""
@@ -60,7 +58,7 @@ class Mode:
 
 @dataclass(frozen=True)
 class Stability:
-    """How small motions about a state go on, with the inputs held.
+    """The course of small motions about a state, with the inputs held.
 
     Attributes
     ----------

@@ -126,7 +126,7 @@ class Place:
 
     @property
     def words(self) -> str:
-        """Where this is: file, element and line."""
+        """The place in words: file, element and line."""
         return f"{self.file}, {self.label}, line {self.element.line}"
 
     def problem(self, message: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from framefree.machine.formats.markup import ReadError
 
 LEAVE_OUT = ("actuator", "equality", "fluid", "gravcomp", "tendon")
-"""What `without` may name."""
+"""Features that `without` may name."""
 
 _CHOICES = {"base": (None, "free", "fixed"), "mimic": ("coupled", "independent")}
 

@@ -92,7 +92,7 @@ class RobotElements:
 
     @property
     def remarks(self) -> list[str]:
-        """What is wrong but was read without it."""
+        """Errors of the file that were skipped in reading it, as messages."""
         return self._drawn.remarks
 
     # ------------------------------------------------------------------ links

@@ -139,7 +139,7 @@ def _joint_force(
         target, gear = {"joint": joint.v_names[part]}, gear[part : part + 1]
     bias = np.asarray(actuator.bias_terms)
     if bias[1] and isinstance(joint.kind, Spherical | Continuous):
-        raise MachineError("MJCF has no such position servo")
+        raise MachineError("MJCF cannot describe this position servo")
     force = (actuator.force_lower, actuator.force_upper)
     return node(
         "general",

@@ -120,7 +120,7 @@ class JointWriter:
         if isinstance(joint.kind, Spherical | Continuous):
             if not np.array_equal(rest, joint.kind.neutral) or isinstance(joint.kind, Continuous):
                 words = type(joint.kind).__name__.lower()
-                self.problems.add(f"joint `{joint.name}`: MJCF has no such {words} spring")
+                self.problems.add(f"joint `{joint.name}`: MJCF cannot describe its {words} spring")
             return None
         return float(rest[motion.v.start])
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from framefree.machine.machine import Machine
 
 GRAVITY = (0.0, 0.0, -9.81)
-"""What readers of URDF take."""
+"""Gravity that readers of URDF assume."""
 
 _TYPES = {
     Revolute: "revolute",
