@@ -62,7 +62,7 @@ def conservation(subject: Subject) -> Finding:
 
 
 def energy_drift(eom: Equations, x: np.ndarray, v: np.ndarray, longest: float) -> Drift:
-    """Return the drift from states (n, nx), (n, nv) with no force, steps halved till it is small.
+    """Return the drift from states (n, nx), (n, nv) with no force, steps halved until it is small.
 
     The motion, of `longest` seconds, is shortened where it is too fast for the steps.
     """

@@ -78,7 +78,7 @@ class MassBounds:
 
     @property
     def bounded(self) -> bool:
-        """Whether M keeps away from zero and from infinity, as far as the search can tell."""
+        """Whether M stays away from zero and from infinity wherever the search looked."""
         return self.definite > SINGULAR and not self.growing and not self.vanishing
 
 

@@ -328,7 +328,7 @@ def _from_above(
 def _too_far(sliding: Sequence[str], turning: str) -> str:
     names = ", ".join(f"`{name}`" for name in sliding)
     return (
-        f"{names} slides without limits and can take its load as far as it likes from `{turning}`"
+        f"{names} slides without limits and can carry its load any distance from `{turning}`"
     )
 
 

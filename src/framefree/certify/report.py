@@ -1,4 +1,4 @@
-"""The results of checks: one `Finding` a check, and the report that holds them all."""
+"""The results of checks: one `Finding` per check, and the report that holds them all."""
 
 import math
 from collections.abc import Iterator

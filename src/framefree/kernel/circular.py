@@ -83,7 +83,7 @@ ATAN_FAR = 39 / 16  # from here on atan(a) = pi/2 + atan(-1/a)
 
 
 def sin_cos(code: Code, x: str, want: tuple[str, ...]) -> dict[str, str]:
-    """Emit sin(x) and cos(x), as far as wanted.
+    """Emit sin(x) and cos(x), or only the one that is needed.
 
     With n the integer nearest to |x| 2/pi and r = |x| - n pi/2, the two are sin(r) and cos(r) up to
     sign and order, which the two low bits of n say.

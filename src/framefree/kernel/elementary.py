@@ -27,7 +27,7 @@ VECTOR: dict[str, Callable[..., str]] = {
 
 
 def sin_cos(code: Code, x: str, want: tuple[str, ...]) -> dict[str, str]:
-    """Emit sin(x) and cos(x), as far as wanted.
+    """Emit sin(x) and cos(x), or only the one that is needed.
 
     As a call: written out where it is needed it is no faster, but takes the compiler 5 ms each.
     """

@@ -28,7 +28,7 @@ def operations(kernel: Kernel) -> int:
 
 @functools.cache
 def peak_flops() -> float:
-    """Measure what a plain loop of fused multiply-adds reaches on one core, operations a second."""
+    """Measure a plain loop of fused multiply-adds on one core, operations per second."""
     target = host()
     module = Module(target)
     code = Code(module)

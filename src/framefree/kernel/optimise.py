@@ -20,7 +20,7 @@ def optimise(graph: Graph, *, fma: bool) -> Graph:
 def share_reciprocals(graph: Graph) -> Graph:
     """Write x/d and y/d as x*r and y*r with one r = 1/d.
 
-    CasADi turns ``x * (1/d)`` into ``x/d``, which undoes what whoever wrote the equations saved:
+    CasADi turns ``x * (1/d)`` into ``x/d``, which undoes the saving of a shared 1/d:
     a division takes the time of about ten multiplications.
     """
     divisors = Counter(node[2] for node in graph.nodes if node[0] == "div")

@@ -1,4 +1,4 @@
-"""The stages of a program as LLVM assembly: straight-line code over vectors, one lane a state."""
+"""The stages of a program as LLVM assembly: straight-line code over vectors, one lane per state."""
 
 from framefree.kernel.code import ALIGNED, Code, Module
 from framefree.kernel.elementary import elementary, sin_cos

@@ -63,7 +63,7 @@ class Coupling(Part):
     sources : str or sequence of str
         Coordinates, in the order of the law's arguments.
     law : Linear, Polynomial, or callable
-        A callable takes one casadi scalar a source and returns one. It must be smooth.
+        A callable takes one casadi scalar per source and returns one. It must be smooth.
     """
 
     name: str

@@ -106,7 +106,7 @@ def limits(machine: "Machine") -> tuple[np.ndarray, np.ndarray]:
 
 
 def endless(machine: "Machine") -> np.ndarray:
-    """Return which coordinates (nx,) take their load as far as they like: no limit on one side."""
+    """Return which coordinates (nx,) have no limit on one side, so that loads move any distance."""
     lower, upper = limits(machine)
     sliding = [np.zeros(0, bool)]
     for joint in machine.joints:

@@ -53,7 +53,7 @@ class Minimum:
 
 
 def minimise(problem: LeastSquares, z: np.ndarray, iterations: int = 100) -> Minimum:
-    """Return the points reached from z (k, n), one problem a row."""
+    """Return the points reached from z (k, n), one problem per row."""
     z = np.array(z, dtype=float)
     every = np.arange(len(z))
     r, J = problem.evaluate(z, every)

@@ -26,7 +26,7 @@ class JointForce(JointActuator):
     ----------
     name, joint : str
     gear : number or (nv,)
-        Joint force per motor force: 1 for direct drive. One number a velocity of the joint.
+        Joint force per motor force: 1 for direct drive. One number per velocity of the joint.
     gain : number
     bias_terms : (3,)
     lower, upper : number

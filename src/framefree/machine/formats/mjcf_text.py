@@ -2,7 +2,7 @@
 
 MuJoCo reads files wherever a model points and allocates whatever a model asks for. So the model
 is parsed here, included files are put in place, what moves nothing is dropped, paths are replaced
-by vetted absolute ones, and the result is written out again, one element a line. MuJoCo sees only
+by vetted absolute ones, and the result is written out again, one element per line. MuJoCo sees only
 that text, and its line numbers lead back to the files.
 """
 
@@ -90,7 +90,7 @@ class Document:
     _file: str = ""
 
     def where(self, group: str, name: str, index: int = 0) -> str:
-        """Return file, element and line of an element of one group, as far as known."""
+        """Return file, element and line of an element of one group, as far as they are known."""
         if name:
             return self._named.get((group, name), f"{self._file}, {group} `{name}`")
         ordered = self._ordered.get(group, [])

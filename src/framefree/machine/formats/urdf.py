@@ -163,7 +163,7 @@ class _Build:
 
     @property
     def bodies(self) -> list[Body]:
-        """All bodies, as far as they can be made; what is wrong goes to the problems."""
+        """All valid bodies; errors go to the problems."""
         result = []
         for name, body in self._bodies.items():
             where = body.place.words
@@ -272,7 +272,7 @@ class _Build:
         return None
 
     def _largest(self, record: JointRecord, name: str) -> float:
-        """Return the largest speed or effort; a zero there says that nobody knew."""
+        """Return the largest speed or effort; a zero in the file means that it is unknown."""
         limit = getattr(record, name)
         if limit == 0.0:
             self._roomless.setdefault(f"{name} = 0", []).append(record)
