@@ -8,23 +8,7 @@ import framefree
 
 SOURCE = Path(framefree.__file__).parent
 
-STILL_TWICE = frozenset(
-    {
-        "BodyVelocities",
-        "Circle",
-        "Constant",
-        "Finding",
-        "Kinematics",
-        "Loop",
-        "Motion",
-        "Part",
-        "Port",
-        "Rows",
-        "Shape",
-        "Way",
-        "Wrench",
-    }
-)
+STILL_TWICE = frozenset({"Finding", "Loop", "Wrench"})
 """Classes of `control`, `motion` and `simulate` that are renamed where these packages change."""
 
 

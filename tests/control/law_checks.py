@@ -1,6 +1,6 @@
 """What tests of laws share: machines with motors, and the rate of V along the closed loop."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
@@ -16,6 +16,16 @@ from framefree.motion import equations
 def driven(machine):
     """Return the machine with a motor for every velocity."""
     return machine.attach(*motors(machine.joints))
+
+
+def unlimited(machine):
+    """Return the machine with drives that give whatever they are asked for."""
+    for joint in machine.joints:
+        machine = machine.replace(f"joint:{joint.name}", effort_limit=np.inf)
+    for drive in machine.actuators:
+        wide = {"lower": np.full(drive.nu, -np.inf), "upper": np.full(drive.nu, np.inf)}
+        machine = machine.replace(f"actuator:{drive.name}", **wide)
+    return machine
 
 
 def floating():
@@ -63,9 +73,9 @@ def closed_loop(law, reference):
     machine = law.machine
     t, x, v = ca.SX.sym("t"), ca.SX.sym("x", machine.nx), ca.SX.sym("v", machine.nv)
     made = law.control(t, x, v, reference.at(t), ca.SX(0, 1))
-    tree = equations(replace(machine, loops=(), couplings=()), "tree")
+    tree = equations(machine.tree, "tree")
     force = tree.functions["input_matrix"](x) @ made.u + tree.functions["input_bias"](x, v)
-    form = "constrained" if machine.loops or machine.couplings else "tree"
+    form = "constrained" if machine.closed else "tree"
     a = equations(machine, form).functions["forward"](x, v, force)
     along = ca.vertcat(1, machine.rate_matrix(x) @ v, a)
     V = made.signals["V"]

@@ -7,14 +7,16 @@ from constrained_machines import n_four_bar
 from law_checks import driven, floating
 from random_machines import random_machine
 
-from framefree.control import Allocation, ControlError, InputLimits, Model
-from framefree.control.limits import irredundant
+from framefree.control import Allocation, ControlError, InputLimits, Model, OpenLoop
+from framefree.control.shared.limits import irredundant
 from framefree.gallery.machines.arms import iiwa
 from framefree.gallery.machines.multicopters import bicopter
 from framefree.geometry import Moments
 from framefree.machine import Body, Frame, Free, Joint, Machine, Revolute
 from framefree.machine.actuators import JointForce, Propeller, TiltingPropeller, Wrench
+from framefree.motion import equations
 from framefree.motion.constrained.solve import pseudo_inverse
+from framefree.simulate import simulate
 
 
 def evaluated(allocation, metric=None):
@@ -24,7 +26,7 @@ def evaluated(allocation, metric=None):
     x, v, f = (ca.SX.sym("x", machine.nx), ca.SX.sym("v", machine.nv), ca.SX.sym("f", model.n))
     state = model.at(x, v)
     found = allocation(state, f, metric)
-    outputs = [*found, state.B, state.input_bias, state.mass]
+    outputs = [found.u, found.unrealised, found.size, state.B, state.input_bias, state.mass]
     return ca.Function("f", [x, v, f], [ca.densify(ca.SX(value)) for value in outputs])
 
 
@@ -102,7 +104,7 @@ def test_fewer_inputs_come_nearest_in_acceleration(make):
         machine = iiwa()
         machine = machine.attach(*(JointForce(j.name, j.name) for j in machine.joints[::2]))
     elif make == "drone":
-        machine = drone()
+        machine = drone(lower=-np.inf)
     elif make == "mixed":  # motors, and jets on moving links whose push depends on the state
         machine = iiwa()
         machine = machine.attach(
@@ -128,7 +130,7 @@ def test_fewer_inputs_come_nearest_in_acceleration(make):
 
 
 def test_another_metric():
-    machine = drone()
+    machine = drone(lower=-np.inf)
     rng = np.random.default_rng(5)
     L = rng.normal(size=(6, 6))
     G = L @ L.T + np.eye(6)
@@ -181,6 +183,42 @@ def test_within_limits_nothing_changes():
         np.testing.assert_allclose(
             numbers(held, *arguments)[0], numbers(free, *arguments)[0], atol=1e-9
         )
+
+
+def servo_arm():
+    """Return an arm whose drives have limits of every kind."""
+    machine = iiwa()
+    limits = ({"lower": -1.0, "upper": 2.0}, {"force_lower": -3.0, "force_upper": 1.0},
+              {"gain": -2.0, "upper": 0.5, "force_upper": 2.0})  # fmt: skip
+    servos = [
+        JointForce(f"m{i}", j.name, 1.5, bias_terms=(0.1, -2.0, -0.3), **limits[i % 3])
+        for i, j in enumerate(machine.joints)
+    ]
+    machine = machine.attach(*servos, JointForce("twin", "joint4", 0.5, upper=0.7))
+    for name, effort in (("joint1", 0.8), ("joint4", 1.1), ("joint7", 0.6)):
+        machine = machine.replace(f"joint:{name}", effort_limit=effort)
+    return machine
+
+
+@pytest.mark.parametrize("limits", [False, "direction"])
+def test_what_a_plant_cuts_off_is_unrealised(limits):
+    """The unrealised force, by accelerations that the plant itself has under the inputs."""
+    machine, rng = servo_arm(), np.random.default_rng(6)
+    function = evaluated(Allocation(Model(machine), limits=limits))
+    eom, cut = equations(machine, "tree"), 0
+    for _ in range(10):
+        x, v, f = rng.normal(size=(3, 7))
+        u, r, *_ = numbers(function, x, v, 3 * f)
+        t = 1e-7
+        run = simulate(
+            machine, OpenLoop(machine, lambda _, u=u: ca.DM(u)), None, x, v,
+            duration=t, dt=t, record=(), progress=False,
+        )  # fmt: skip
+        a = (run.v[-1] - v) / t
+        given = eom.inverse(x, v, a)
+        np.testing.assert_allclose(3 * f - given, r, atol=1e-5 * (1 + np.abs(f).max()))
+        cut += np.count_nonzero(np.abs(r) > 1e-3)
+    assert cut > 20
 
 
 @pytest.mark.parametrize("arms", [4, 6])

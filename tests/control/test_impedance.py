@@ -9,7 +9,7 @@ from random_machines import random_machine, random_pose, random_state
 
 from framefree.control import ControlError, Impedance
 from framefree.control.references import FramePath
-from framefree.control.taskspace import frame_error
+from framefree.control.shared.frame_error import frame_error
 from framefree.gallery.machines.arms import iiwa, revolute_chain
 from framefree.geometry import se3
 from framefree.motion import equations
@@ -183,7 +183,7 @@ def test_drift_of_the_frame():
     model = Model(machine)
     t, x, v = ca.SX.sym("t"), ca.SX.sym("x", 7), ca.SX.sym("v", 7)
     reference = moving("tool", near(rng, tool_pose(machine, BENT)), rng)
-    error = frame_error(model.at(x, v), "tool", reference.at(t))
+    error = frame_error(model.at(x, v).frame("tool"), "tool", reference.at(t))
     a = rng.normal(size=7)
     along = ca.vertcat(1, v, ca.DM(a))
     inputs = ca.vertcat(t, x, v)

@@ -1,4 +1,4 @@
-"""Port laws: the reference velocity fits the joints, and V falls as stated, at any state."""
+"""VirtualPort laws: the reference velocity fits the joints, and V falls as stated, at any state."""
 
 from dataclasses import replace
 
@@ -14,10 +14,10 @@ from framefree.control.port import (
     Capsule,
     EndEffectorControl,
     HalfSpace,
-    Port,
     PoseControl,
     Sphere,
     VelocityControl,
+    VirtualPort,
     looped,
 )
 from framefree.gallery.machines.arms import iiwa
@@ -243,8 +243,8 @@ def test_printed_laws_violate_the_joints():
 @pytest.mark.parametrize("kind", LAWS)
 def test_joint_motors_realise_the_whole_port_of_a_held_chain(kind):
     machine = chain(3, held=True, port="motors")
-    assert Port(machine).exact
-    assert not Port(machine).full
+    assert VirtualPort(machine).exact
+    assert not VirtualPort(machine).full
     _, stated, true, *_ = Closed(law_of(kind, machine))(np.random.default_rng(1))
     assert true == pytest.approx(stated, rel=1e-8)
 
@@ -252,7 +252,7 @@ def test_joint_motors_realise_the_whole_port_of_a_held_chain(kind):
 @pytest.mark.parametrize("port", ["motors", "thrusters"])
 def test_what_is_not_realised_is_reported(port):
     machine = chain(3, port=port)
-    assert not Port(machine).exact
+    assert not VirtualPort(machine).exact
     law = law_of("end", machine)
     closed = Closed(law)
     _, stated, true, _, _, missing = closed(np.random.default_rng(2))
@@ -326,7 +326,7 @@ def test_the_port_explains_a_motion():
     B = evaluate(eom.functions["input_matrix"], x)
     push = rng.normal(size=machine.nv)
     a = evaluate(eom.functions["forward"], x, v, B @ u + push).ravel()
-    port = Port(machine)
+    port = VirtualPort(machine)
     assert np.allclose(port.residual(x, v, a, u), push, atol=1e-9)
     assert port.known[:2] == ("weight", "gyroscopic wrenches")
     assert "spring `spring2`" in port.known

@@ -182,7 +182,7 @@ def test_bodies_are_covered_along_their_length():
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: Sphere((0, 0, 0), -1), "radius of a sphere"),
+        (lambda: Sphere((0, 0, 0), -1), "`radius` of a sphere must be positive"),
         (lambda: Capsule((0, 0, 0), (0, 0, 0), 1), "must differ"),
         (lambda: Avoidance([3]), "must be obstacles"),
         (lambda: Avoidance([], reach=0), "`reach` must be positive"),

@@ -10,8 +10,8 @@ from framefree.control.references.flat import FlatReference
 from framefree.control.references.flat_curves import (
     FLIP,
     LOOP,
-    Circle,
-    Constant,
+    CircleCurve,
+    ConstantCurve,
     Manoeuvres,
     Moves,
     Spline,
@@ -145,7 +145,7 @@ def test_spline_passes_its_points_smoothly_and_rests_at_both_ends():
 
 
 def test_circle():
-    path = Circle((0, 0, 1), (0, 1.5, 0), (0, 0, 1.5), np.pi)
+    path = CircleCurve((0, 0, 1), (0, 1.5, 0), (0, 0, 1.5), np.pi)
     assert np.allclose(np.array(ca.DM(path.at(ca.SX(0.5)))).ravel(), [0, 0, 2.5])
 
 
@@ -156,7 +156,7 @@ def test_circle():
         lambda: Moves(0.0, (), degree=4),
         lambda: Spline([0, 0], [[1], [2]]),
         lambda: Manoeuvres(LOOP, (0, 0, 0), (0, 1), (0, 0)),
-        lambda: FlatReference(scara(), Constant((0, 0, 0))),
+        lambda: FlatReference(scara(), ConstantCurve((0, 0, 0))),
     ],
 )
 def test_what_cannot_be_is_refused(make):

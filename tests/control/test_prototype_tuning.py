@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from framefree.control.law import ControlError
-from framefree.control.limits import irredundant
 from framefree.control.prototype import APPROACHES, PrototypeControl
 from framefree.control.prototype.coupled_masses import coupled_masses
 from framefree.control.prototype.tuning import (
@@ -19,6 +18,7 @@ from framefree.control.prototype.tuning import (
     sideways,
     thrust_borne,
 )
+from framefree.control.shared.limits import irredundant
 from framefree.gallery.machines import planar
 from framefree.gallery.machines.multicopters import bicopter, quadcopter, tricopter
 from framefree.gallery.scenarios.prototypes import bicopter_circle, pvtol
@@ -154,7 +154,7 @@ def test_limited_law_is_the_nearest_point_by_all_active_sets():
     still = ca.SX(6, 1)
     reference = {"x": ca.SX(ca.DM(machine.neutral())), "v": still, "a": still}
     u = [each.control(0, x, v, reference, ca.SX(0, 1)).u for each in (law, limited)]
-    N = law.kinetics(x, v).solved[0]
+    N = law.kinetics(x, v).per_input
     H = N.T @ law.template(x, v, reference).M @ N
     function = ca.Function("u", [x, v], [*u, ca.densify(H)])
     A, b = machine.input_polytope

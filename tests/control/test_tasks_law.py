@@ -3,10 +3,12 @@
 import casadi as ca
 import numpy as np
 import pytest
+from law_checks import unlimited
 
 from framefree.benchmarks.dynamics import example_robot
 from framefree.control.law import ControlError
 from framefree.control.references.frames import FramePath
+from framefree.control.shared.frames import Frames
 from framefree.control.tasks import (
     FrameControl,
     HeldObject,
@@ -21,7 +23,6 @@ from framefree.control.tasks import (
     Weighted,
     task_report,
 )
-from framefree.control.tasks.frames import Frames
 from framefree.control.tasks.report import numbers
 from framefree.errors import FramefreeError
 from framefree.gallery.machines.arms import revolute_chain
@@ -72,7 +73,7 @@ def floating(other_actuators=()):
     base = Machine(
         (Body("base", arm.bodies[0].moments),), (Joint("base", Free(), "world", "base"),)
     )
-    return base.merge(arm, at="base").attach(*other_actuators)
+    return unlimited(base.merge(arm, at="base").attach(*other_actuators))
 
 
 def random_state(machine, seed):
@@ -105,7 +106,7 @@ def test_floating_base_gets_what_motors_can_give():
         x, v = random_state(machine, seed)
         found = evaluated(law, x, v)
         (A, b), *_ = rows(law, x, v).levels
-        assert np.abs(found["undelivered"]).max() < 1e-7
+        assert np.abs(found["unrealised"]).max() < 1e-7
         a = acceleration(machine, x, v, found["u"])
         assert np.abs(A @ a - b).max() < 1e-6 * (1 + np.abs(b).max())
 
@@ -116,10 +117,10 @@ def test_what_motors_cannot_give_is_reported():
     law = TaskControl(machine, [[FrameControl("link_7_l", "target")]], feasible=False)
     x, v = random_state(machine, 1)
     found = evaluated(law, x, v)
-    assert np.abs(found["undelivered"][:6]).max() > 1.0
-    assert np.abs(found["undelivered"][6:]).max() < 1e-9
+    assert np.abs(found["unrealised"][:6]).max() > 1.0
+    assert np.abs(found["unrealised"][6:]).max() < 1e-9
     # Were it delivered, the task would be fulfilled.
-    force = np.concatenate([np.zeros(6), found["u"]]) + found["undelivered"]
+    force = np.concatenate([np.zeros(6), found["u"]]) + found["unrealised"]
     a = np.array(equations(machine, "tree").functions["forward"](x, v, force)).ravel()
     (A, b), *_ = rows(law, x, v).levels
     assert np.abs(A @ a - b).max() < 1e-7 * (1 + np.abs(b).max())
@@ -132,7 +133,7 @@ def test_drives_that_turn_with_the_machine():
     law = TaskControl(machine, [[FrameControl("link_7_l", "target")]])
     x, v = random_state(machine, 2)
     found = evaluated(law, x, v)
-    assert np.abs(found["undelivered"]).max() < 1e-6
+    assert np.abs(found["unrealised"]).max() < 1e-6
     a = acceleration(machine, x, v, found["u"])
     (A, b), *_ = rows(law, x, v).levels
     assert np.abs(A @ a - b).max() < 1e-6 * (1 + np.abs(b).max())
@@ -191,9 +192,10 @@ def held_law(machine, squeeze=15.0, shares=(0.7, 0.3)):
 def test_held_object():
     """Hands carry their shares and press; the welded plant confirms acceleration and wrenches."""
     machine, x = held_machine()
+    machine = unlimited(machine)
     law, v = held_law(machine), np.zeros(machine.nv)
     found = evaluated(law, x, v)
-    assert np.abs(found["undelivered"]).max() < 1e-9
+    assert np.abs(found["unrealised"]).max() < 1e-9
     eom = equations(machine, "constrained")
     force = np.concatenate([found["u"], np.zeros(6)])
     a = np.array(eom.functions["forward"](x, v, force)).ravel()
@@ -259,6 +261,7 @@ def test_robots_of_two_files():
     both = one.merge(other, "ur_", pose=(0.8, 0.0, 0.0))
     if not both.nu:
         both = both.attach(*motors(both.joints))
+    both = unlimited(both)
     rng = np.random.default_rng(0)
     x, v = both.random(rng), 0.2 * rng.normal(size=both.nv)
     coupling = RigidCoupling("panda_link7", "ur_tool0", POSE, name="held")
@@ -267,7 +270,7 @@ def test_robots_of_two_files():
     A, b = rows(law, x, v).levels[0]
     a = acceleration(both, x, v, found["u"])
     assert np.abs(A @ a - b).max() < 1e-6 * (1 + np.abs(b).max())
-    assert np.abs(found["undelivered"]).max() < 1e-6
+    assert np.abs(found["unrealised"]).max() < 1e-6
 
 
 # ---------------------------------------------------------------------------- large attitudes
@@ -420,7 +423,7 @@ def test_floating_robot_with_an_object():
     )
     x, v = random_state(machine, 5)
     found = evaluated(law, x, v)
-    assert np.abs(found["undelivered"]).max() < 1e-6
+    assert np.abs(found["unrealised"]).max() < 1e-6
     wrench, eom = found["grasp.wrench"], equations(machine, "tree")
     # The hand's wrench moves the object, and its reaction acts on the hand, at the grasp.
     frames = Frames(Tree(machine).at(ca.SX(x), ca.SX(v)))

@@ -6,6 +6,7 @@ import pytest
 
 from framefree.control.law import ControlError
 from framefree.control.references.frames import FramePath
+from framefree.control.shared.frames import Frames
 from framefree.control.tasks import (
     FrameControl,
     HeldBodyControl,
@@ -13,7 +14,6 @@ from framefree.control.tasks import (
     RigidCoupling,
     critical,
 )
-from framefree.control.tasks.frames import Frames
 from framefree.gallery.machines.dual_arm import dual_arm, seven_joint_arm
 from framefree.geometry import se3, so3
 from framefree.machine import Body, Frame, Free, Joint, Machine, MachineError

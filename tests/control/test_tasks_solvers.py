@@ -5,12 +5,12 @@ import pytest
 
 from framefree.control.law import ControlError
 from framefree.control.tasks import (
-    Bounds,
+    AccelerationBounds,
     Kkt,
     Level,
-    Problem,
     ProxQp,
     StrictPriority,
+    TaskProblem,
     UdwadiaKalaba,
     Weighted,
 )
@@ -52,7 +52,7 @@ def problems(shape, *, consistent=True, semidefinite=False):
         b1, b2 = A1 @ wish, A2 @ wish
         if not consistent:
             b2 = b2 + rng.normal(size=m2)
-        yield Problem(M, Q, (Level(A1, b1), Level(A2, b2)))
+        yield TaskProblem(M, Q, (Level(A1, b1), Level(A2, b2)))
 
 
 def stacked(problem):
@@ -132,7 +132,7 @@ def test_semidefinite_mass(shape):
 def test_contradictions_are_met_in_the_mean():
     """Two rows that want different things of one direction: least squares."""
     A = np.array([[1.0, 0, 0], [1.0, 0, 0]])
-    problem = Problem(np.diag([1.0, 2, 3]), np.zeros(3), (Level(A, np.array([1.0, 3.0])),))
+    problem = TaskProblem(np.diag([1.0, 2, 3]), np.zeros(3), (Level(A, np.array([1.0, 3.0])),))
     np.testing.assert_allclose(UdwadiaKalaba().solve(problem).a, [2, 0, 0], atol=1e-12)
     np.testing.assert_allclose(StrictPriority().solve(problem).a, [2, 0, 0], atol=1e-12)
     report = examined(problem, [("first", "second")])
@@ -156,12 +156,12 @@ def test_bounds_hold():
     free = ProxQp(50).solve(problem).answer.a
     low, high = free - 10, free + 10
     low[2] = free[2] + 0.1
-    bounds = Bounds(np.eye(7), low, high, np.ones(7, bool))
+    bounds = AccelerationBounds(np.eye(7), low, high, np.ones(7, bool))
     found = ProxQp(50).solve(problem, bounds)
     assert found.answer.a[2] == pytest.approx(low[2], abs=1e-8)
     assert not found.relaxed
     assert np.abs(found.answer.residuals[0]).max() < 1e-8
-    tight = Bounds(np.eye(7), np.full(7, -1e-3), np.full(7, 1e-3), np.ones(7, bool))
+    tight = AccelerationBounds(np.eye(7), np.full(7, -1e-3), np.full(7, 1e-3), np.ones(7, bool))
     found = ProxQp(50).solve(problem, tight)
     assert found.relaxed
     assert np.abs(found.answer.a).max() < 1e-3 + 1e-8
@@ -170,9 +170,11 @@ def test_bounds_hold():
 
 def test_soft_bounds_give_way_to_hard_ones():
     """A soft bound outside of a hard one is missed by as much as it must."""
-    problem = Problem(np.eye(2), np.zeros(2), (Level(np.array([[0.0, 1.0]]), np.array([0.3])),))
+    problem = TaskProblem(np.eye(2), np.zeros(2), (Level(np.array([[0.0, 1.0]]), np.array([0.3])),))
     C = np.array([[1.0, 0.0], [1.0, 0.0]])
-    bounds = Bounds(C, np.array([-1.0, 3.0]), np.array([1.0, 4.0]), np.array([True, False]))
+    bounds = AccelerationBounds(
+        C, np.array([-1.0, 3.0]), np.array([1.0, 4.0]), np.array([True, False])
+    )
     found = ProxQp().solve(problem, bounds)
     assert found.relaxed
     assert found.answer.a == pytest.approx([1.0, 0.3], abs=1e-3)
@@ -180,7 +182,7 @@ def test_soft_bounds_give_way_to_hard_ones():
 
 def test_warm_start_changes_nothing():
     problem = next(problems((14, 6, 6)))
-    bounds = Bounds(np.eye(14), np.full(14, -1.0), np.full(14, 1.0), np.ones(14, bool))
+    bounds = AccelerationBounds(np.eye(14), np.full(14, -1.0), np.full(14, 1.0), np.ones(14, bool))
     loose = ProxQp(50, accuracy=1e-9)
     cold = loose.solve(problem, bounds)
     warm = loose.solve(problem, bounds, cold.memory)

@@ -8,23 +8,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from framefree.control.allocation import Allocated, Allocation
     from framefree.control.computed_torque import ComputedTorque
     from framefree.control.impedance import Impedance
     from framefree.control.law import AnyLaw, Command, ControlError, Law, NumericLaw, OpenLoop
-    from framefree.control.limits import InputLimits
-    from framefree.control.model import Model, ModelState
     from framefree.control.passive import EndEffectorPassivity, PassivityControl, StationKeeping
     from framefree.control.pd_gravity import PDGravity
     from framefree.control.port import EndEffectorControl, PoseControl, VelocityControl
     from framefree.control.prototype import PrototypeControl
     from framefree.control.qp import qp_kernel, solve_qp
     from framefree.control.robust import RobustControl
+    from framefree.control.shared.allocation import Allocated, Allocation
+    from framefree.control.shared.limits import InputLimits
+    from framefree.control.shared.model import Model, ModelState
     from framefree.control.tasks import LimitedTaskControl, TaskControl
 
 _PLACES = {
-    "Allocated": "framefree.control.allocation",
-    "Allocation": "framefree.control.allocation",
+    "Allocated": "framefree.control.shared.allocation",
+    "Allocation": "framefree.control.shared.allocation",
     "ComputedTorque": "framefree.control.computed_torque",
     "Impedance": "framefree.control.impedance",
     "AnyLaw": "framefree.control.law",
@@ -33,9 +33,9 @@ _PLACES = {
     "Law": "framefree.control.law",
     "NumericLaw": "framefree.control.law",
     "OpenLoop": "framefree.control.law",
-    "InputLimits": "framefree.control.limits",
-    "Model": "framefree.control.model",
-    "ModelState": "framefree.control.model",
+    "InputLimits": "framefree.control.shared.limits",
+    "Model": "framefree.control.shared.model",
+    "ModelState": "framefree.control.shared.model",
     "EndEffectorPassivity": "framefree.control.passive",
     "PassivityControl": "framefree.control.passive",
     "StationKeeping": "framefree.control.passive",

@@ -17,18 +17,19 @@ N = I - M^-1 J^T A^-1 J, A = J M^-1 J^T [Khatib1987].
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import casadi as ca
 import numpy as np
 
-from framefree.control.allocation import UNITS, Allocation
-from framefree.control.deviation import Deviation
-from framefree.control.gains import gain, joint_gain
-from framefree.control.law import Command, ControlError, Law
-from framefree.control.model import Model, ModelState
-from framefree.control.taskspace import FrameError, TaskSpace, frame_error
+from framefree.control.law import Command, ControlError
+from framefree.control.shared.allocation import UNITS, Allocated
+from framefree.control.shared.frame_error import FrameError, frame_error, frame_signals
+from framefree.control.shared.gains import frame_gain, joint_gain, matrix_gain
+from framefree.control.shared.joint_error import joint_error
+from framefree.control.shared.joint_law import AllocatingLaw
+from framefree.control.shared.model import ModelState
+from framefree.control.shared.taskspace import TaskSpace
 from framefree.machine import Machine
 from framefree.machine.part import set_field
 
@@ -36,7 +37,7 @@ Matrix = Any
 
 
 @dataclass(frozen=True, eq=False)
-class Impedance(Law):
+class Impedance(AllocatingLaw):
     """Impedance of a frame, with a null space.
 
     Needs references "FRAME.pose" and "FRAME.twist", and "FRAME.acceleration" with an inertia.
@@ -84,7 +85,7 @@ class Impedance(Law):
     singular: float = 0.02
     independent: Sequence[str] | None = None
     weight: Any = None
-    limits: bool = False
+    limits: bool | str = False
 
     units: ClassVar[Mapping[str, str]] = {
         "e": "m, rad",
@@ -97,13 +98,13 @@ class Impedance(Law):
     def __post_init__(self) -> None:
         self.machine.frame(self.frame)
         for name in ("stiffness", "damping"):
-            set_field(self, name, _frame_gain(getattr(self, name), name, definite=False))
+            set_field(self, name, frame_gain(getattr(self, name), name, definite=False))
         rows = self.rows
         if not rows:
             raise ControlError("`stiffness` and `damping` are zero in every direction")
-        gain(self.damping[np.ix_(rows, rows)], len(rows), "damping")
+        matrix_gain(self.damping[np.ix_(rows, rows)], len(rows), "damping")
         if self.inertia is not None:
-            set_field(self, "inertia", _frame_gain(self.inertia, "inertia", definite=True))
+            set_field(self, "inertia", frame_gain(self.inertia, "inertia", definite=True))
             self._check_rows()
         if not 0 < self.singular < 1:
             raise ControlError(f"`singular` must be between 0 and 1, got {self.singular!r}")
@@ -113,24 +114,14 @@ class Impedance(Law):
     @property
     def needs(self) -> tuple[str, ...]:  # type: ignore[override]
         """Names of the reference signals."""
-        words = ("pose", "twist") if self.inertia is None else ("pose", "twist", "acceleration")
-        return tuple(f"{self.frame}.{word}" for word in words)
+        signals = frame_signals(self.frame)
+        return signals[:2] if self.inertia is None else signals
 
     @property
     def rows(self) -> list[int]:
         """Directions of the frame that are not left free."""
         used = np.abs(self.stiffness).sum(axis=1) + np.abs(self.damping).sum(axis=1)
         return np.flatnonzero(used).tolist()
-
-    @cached_property
-    def model(self) -> Model:
-        """The machine in independent velocities."""
-        return Model(self.machine, self.independent)
-
-    @cached_property
-    def allocation(self) -> Allocation:
-        """From forces to inputs."""
-        return Allocation(self.model, self.weight, self.limits)
 
     # ------------------------------------------------------------------ checks
 
@@ -148,7 +139,7 @@ class Impedance(Law):
             )
 
     def _check_null_space(self) -> None:
-        parts, free = self.model.parts, self.model.n > len(self.rows)
+        joints, free = self.model.joints, self.model.n > len(self.rows)
         if free and self.null_damping is None:
             raise ControlError(
                 f"`{self.machine.name}` has motions that `{self.frame}` does not feel: give their "
@@ -158,7 +149,7 @@ class Impedance(Law):
             raise ControlError("give both `null_stiffness` and `posture`, or neither")
         for name in ("null_damping", "null_stiffness"):
             value = 0.0 if getattr(self, name) is None else getattr(self, name)
-            set_field(self, name, joint_gain(value, parts, name, definite=False))
+            set_field(self, name, joint_gain(value, joints, name, definite=False))
         if self.posture is not None:
             set_field(self, "posture", np.asarray(self.posture, float))
             self.machine.validate(self.posture)
@@ -170,11 +161,11 @@ class Impedance(Law):
     ) -> Command:
         """Return the inputs, e, V and V_rate."""
         state = self.model.at(x, v)
-        error = frame_error(state, self.frame, reference)
+        error = frame_error(state.frame(self.frame), self.frame, reference)
         task = TaskSpace(state, error.J[self.rows, :], self.singular)
         make = self._natural if self.inertia is None else self._shaped
-        u, signals = make(state, error, task)
-        return Command(u, {"e": error.e, **signals})
+        inputs, signals = make(state, error, task)
+        return Command(inputs.u, {"e": error.e, **signals, **inputs.signals})
 
     def _force(self, error: FrameError) -> Matrix:
         """F = L^T K e + D y (6)."""
@@ -188,17 +179,17 @@ class Impedance(Law):
         tau = -ca.DM(self.null_damping) @ task.free(state.v)
         if self.posture is not None:
             still = ca.SX(self.machine.nv, 1)
-            motion = Deviation(self.machine, self.model.parts).motion(
-                ca.DM(self.posture), still, still, state.tree.x, state.tree.v
-            )
-            tau -= motion.E.T @ (ca.DM(self.null_stiffness) @ motion.e)
+            posture = ca.DM(self.posture), still, still
+            now = state.tree.x, state.tree.v
+            error = joint_error(self.machine, self.model.joints, posture, now)
+            tau -= error.E.T @ (ca.DM(self.null_stiffness) @ error.e)
         return tau
 
     @property
     def _has_null_force(self) -> bool:
         return bool(np.any(self.null_damping) or np.any(self.null_stiffness))
 
-    def _natural(self, state: ModelState, error: FrameError, task: TaskSpace) -> Any:
+    def _natural(self, state: ModelState, error: FrameError, task: TaskSpace) -> "Outcome":
         F, v = self._force(error), state.v
         force = state.holding + error.J.T @ F
         # With y = y_d - J v; for a reference at rest this is -y . D y.
@@ -208,12 +199,12 @@ class Impedance(Law):
             tau = self._null_force(state, task)
             force += task.unfelt(tau)
             rate += ca.dot(task.free(v), tau)
-        given = self.allocation(state, force)
-        rate += state.passive_power - ca.dot(v, given.unrealised)
+        inputs = self.allocation(state, force)
+        rate += state.passive_power - ca.dot(v, inputs.unrealised)
         V = state.tree.kinetic + self._potential(error)
-        return given.u, {"V": V, "V_rate": rate, "margin": task.margin, **given.signals}
+        return inputs, {"V": V, "V_rate": rate, "margin": task.margin}
 
-    def _shaped(self, state: ModelState, error: FrameError, task: TaskSpace) -> Any:
+    def _shaped(self, state: ModelState, error: FrameError, task: TaskSpace) -> "Outcome":
         rows = self.rows
         H = ca.DM(self.inertia[np.ix_(rows, rows)])
         F, y = self._force(error)[rows], error.y[rows]
@@ -222,20 +213,16 @@ class Impedance(Law):
         a = task.acceleration(wanted)
         if self._has_null_force:
             a += task.solve_mass(task.unfelt(self._null_force(state, task)))
-        given = self.allocation(state, state.inverse(a))
-        done = a
-        if given.unrealised.nnz():
-            done = a - task.solve_mass(given.unrealised)
-        missed = wanted - task.J @ done
+        inputs = self.allocation(state, state.inverse(a))
+        if inputs.unrealised.nnz():
+            a -= task.solve_mass(inputs.unrealised)
+        missed = wanted - task.J @ a
         V = ca.dot(y, H @ y) / 2 + self._potential(error)
         rate = -ca.dot(y, ca.DM(self.damping)[rows, rows] @ y) + ca.dot(y, H @ missed)
         whole = ca.SX(6, 1)
         whole[rows] = missed
-        signals = {"V": V, "V_rate": rate, "margin": task.margin, "missed": whole}
-        return given.u, {**signals, **given.signals}
+        return inputs, {"V": V, "V_rate": rate, "margin": task.margin, "missed": whole}
 
 
-def _frame_gain(value: Any, what: str, *, definite: bool) -> np.ndarray:
-    if np.shape(value) == (2,):
-        value = np.repeat(value, 3)
-    return gain(value, 6, what, definite=definite, of="three of translation, three of rotation")
+Outcome = tuple[Allocated, dict[str, Matrix]]
+"""Inputs with what is unrealised, and further signals."""

@@ -7,27 +7,23 @@ for a constant reference, with E the tangent map of e, so that K is the stiffnes
 potential, for ball and free joints too. g holds the machine against gravity, springs and buoyancy.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import casadi as ca
 import numpy as np
 
-from framefree.control.allocation import UNITS, Allocation
-from framefree.control.deviation import Deviation
-from framefree.control.gains import joint_gain
-from framefree.control.law import Command, Law
-from framefree.control.model import Model
-from framefree.machine import Machine
-from framefree.machine.part import set_field
+from framefree.control.law import Command
+from framefree.control.shared.allocation import UNITS
+from framefree.control.shared.joint_error import joint_error
+from framefree.control.shared.joint_law import JointLaw
 
 Matrix = Any
 
 
 @dataclass(frozen=True, eq=False)
-class PDGravity(Law):
+class PDGravity(JointLaw):
     """PD control of all joints, with gravity compensated.
 
     Needs the reference "x", and takes "v" where the reference has it. Signals: `e` (n), `V`,
@@ -35,16 +31,10 @@ class PDGravity(Law):
 
     Parameters
     ----------
-    machine : Machine
-        With an actuator for every velocity, or for every independent one where loops or couplings
-        leave fewer.
     stiffness, damping : number, (n,), (n, n), or mapping by joint
         K and D over the (independent) velocities, symmetric and positive definite, Nm/rad and N/m.
-    independent : sequence of str, optional
-        Of a closed machine, see `Model`.
-    weight, limits
-        Of the inputs, see `Allocation`. Within limits the force may not be realised; V_rate tells
-        what dV/dt is then.
+    machine, independent, weight, limits :
+        See `JointLaw`.
 
     Notes
     -----
@@ -53,31 +43,8 @@ class PDGravity(Law):
     where stiffness about (and along) all axes is alike.
     """
 
-    machine: Machine
-    stiffness: Any
-    damping: Any
-    independent: Sequence[str] | None = None
-    weight: Any = None
-    limits: bool = False
-
     needs = ("x",)
     units: ClassVar[Mapping[str, str]] = {"V": "J", "V_rate": "W", **UNITS}
-
-    def __post_init__(self) -> None:
-        parts = self.model.parts
-        set_field(self, "stiffness", joint_gain(self.stiffness, parts, "stiffness"))
-        set_field(self, "damping", joint_gain(self.damping, parts, "damping"))
-        self.allocation.require_full(self.name)
-
-    @cached_property
-    def model(self) -> Model:
-        """The machine in independent velocities."""
-        return Model(self.machine, self.independent)
-
-    @cached_property
-    def allocation(self) -> Allocation:
-        """From forces to inputs."""
-        return Allocation(self.model, self.weight, self.limits)
 
     def control(
         self, t: Matrix, x: Matrix, v: Matrix, reference: Mapping[str, Matrix], memory: Matrix
@@ -85,20 +52,20 @@ class PDGravity(Law):
         """Return the inputs, e, V and V_rate."""
         state, K, D = self.model.at(x, v), ca.DM(self.stiffness), ca.DM(self.damping)
         nothing = ca.SX(self.machine.nv, 1)
-        moving = reference.get("v", nothing)
-        deviation = Deviation(self.machine, self.model.parts)
-        motion = deviation.motion(reference["x"], moving, nothing, x, v)
+        v_d = reference.get("v", nothing)
+        desired = reference["x"], v_d, nothing
+        error = joint_error(self.machine, self.model.joints, desired, (x, v))
         # v_e, the velocity relative to the reference, is v where that is at rest.
-        still = _is_zero(moving)
-        v_e = state.v if still else deviation.velocity(motion)
-        pull = K @ motion.e
-        given = self.allocation(state, state.holding - motion.E.T @ pull - D @ v_e)
-        V = state.tree.kinetic + ca.dot(motion.e, pull) / 2
-        V_rate = state.passive_power - ca.dot(state.v, D @ v_e + given.unrealised)
+        still = _is_zero(v_d)
+        v_e = state.v if still else error.velocity()
+        pull = K @ error.e
+        inputs = self.allocation(state, state.holding - error.E.T @ pull - D @ v_e)
+        V = state.tree.kinetic + ca.dot(error.e, pull) / 2
+        V_rate = state.passive_power - ca.dot(state.v, D @ v_e + inputs.unrealised)
         if not still:
-            V_rate += ca.dot(pull, motion.rate - motion.E @ state.v)
-        signals = {"e": motion.e, "V": V, "V_rate": V_rate, **given.signals}
-        return Command(given.u, signals)
+            V_rate += ca.dot(pull, error.rate - error.E @ state.v)
+        signals = {"e": error.e, "V": V, "V_rate": V_rate, **inputs.signals}
+        return Command(inputs.u, signals)
 
 
 def _is_zero(value: Matrix) -> bool:

@@ -1,10 +1,11 @@
 """Rotations, poses, twists, quaternions and moments; nothing about machines.
 
 Every function takes `casadi.SX` or `casadi.DM` (or anything NumPy reads, taken as `DM`) and returns
-the same kind. Conventions: `docs/conventions.md`.
+the same kind; `batch` has the same functions for NumPy arrays of many. Conventions:
+`docs/conventions.md`.
 """
 
-from framefree.geometry import attitude, euler, operators, quaternion, se3, so3
+from framefree.geometry import attitude, batch, euler, operators, quaternion, se3, so3
 from framefree.geometry.arrays import GeometryError
 from framefree.geometry.moments import Moments, MomentsError
 
@@ -13,6 +14,7 @@ __all__ = [
     "Moments",
     "MomentsError",
     "attitude",
+    "batch",
     "euler",
     "operators",
     "quaternion",

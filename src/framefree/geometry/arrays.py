@@ -71,7 +71,8 @@ def from_rows(rows: Sequence[Sequence]) -> Matrix:
 def traced(*shapes: tuple[int, int]) -> Callable[[Callable[..., Matrix]], Callable[..., Matrix]]:
     """Decorate a function of `SX` matrices of fixed `shapes`, so that it takes `MatrixLike` ones.
 
-    Constants passed in later, such as zeros, still vanish from the inlined graph.
+    Constants passed in later, such as zeros, still vanish from the inlined graph. `graph` of the
+    decorated function gives the `casadi.Function` that it calls.
     """
 
     def decorate(function: Callable[..., Matrix]) -> Callable[..., Matrix]:
@@ -90,6 +91,7 @@ def traced(*shapes: tuple[int, int]) -> Callable[[Callable[..., Matrix]], Callab
                 arguments = signature.bind(*arguments, **named).args
             return graph()(*map(as_shape, arguments, shapes, names))
 
+        call.graph = graph  # type: ignore[attr-defined]
         return call
 
     return decorate

@@ -48,12 +48,13 @@ def compose(*poses: MatrixLike) -> Matrix:
         raise GeometryError("`compose` needs at least one pose, got none")
     result = as_shape(poses[0], MATRIX4, "poses[0]")
     for G in poses[1:]:
-        result = _compose_two(result, G)
+        result = compose_two(result, G)
     return result
 
 
 @traced(MATRIX4, MATRIX4)
-def _compose_two(A: Matrix, B: Matrix) -> Matrix:
+def compose_two(A: MatrixLike, B: MatrixLike) -> Matrix:
+    """Return A B (4x4) of two poses."""
     R = rotation(A)
     return pose(R @ rotation(B), R @ position(B) + position(A))
 

@@ -9,6 +9,7 @@ from typing import Any
 import casadi
 import numpy as np
 
+from framefree.geometry import batch
 from framefree.machine.problems import MachineError
 
 Numbers = Any
@@ -174,14 +175,7 @@ def _rotation_of(wxyz: np.ndarray, what: str) -> np.ndarray:
         raise MachineError(
             f"{what} must have a unit quaternion wxyz, got {wxyz.tolist()} of length {length:.6g}"
         )
-    w, x, y, z = wxyz / length
-    return np.array(
-        [
-            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-        ]
-    )
+    return batch.rotation(wxyz / length)
 
 
 def _check_pose(array: np.ndarray, what: str) -> None:

@@ -1,6 +1,5 @@
 """Passivity laws for any base: under water, in space, on wheels [From2010]."""
 
-from framefree.control.passive.allocation import allocated
 from framefree.control.passive.end_effector import EndEffectorPassivity
 from framefree.control.passive.euler import EulerPassivity
 from framefree.control.passive.freedom import Freedom, FreeFloating, Rolling, Whole
@@ -17,5 +16,4 @@ __all__ = [
     "Rolling",
     "StationKeeping",
     "Whole",
-    "allocated",
 ]

@@ -7,12 +7,19 @@ import casadi as ca
 import numpy as np
 
 from framefree.control.law import ControlError
-from framefree.control.passive.errors import check_joints, joint_errors, rotation_error
-from framefree.control.passive.law import Given, PassiveLaw, Wish
+from framefree.control.passive.law import CommandedState, PassiveLaw, ReferenceVelocity
+from framefree.control.passive.potentials import (
+    check_joints,
+    joint_potentials,
+    rotation_potential,
+)
 from framefree.control.passive.tracking import joint_symbols
+from framefree.control.shared.factor import SymmetricFactor
+from framefree.control.shared.frame_error import frame_signals
+from framefree.control.shared.gains import vector_gain
 from framefree.geometry import se3
 from framefree.machine.part import set_field
-from framefree.motion.spatial import Matrix, solve_symmetric
+from framefree.motion.spatial import Matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,18 +77,12 @@ class EndEffectorPassivity(PassiveLaw):
         if self.machine.body_index[self.machine.frame(self.frame).body] < 0:
             raise ControlError(f"the frame `{self.frame}` of {self.name} must be on a body")
         for name in ("stiffness", "rates"):
-            value = np.asarray(getattr(self, name), float)
-            if value.shape != (2,) or not (np.isfinite(value) & (value > 0)).all():
-                raise ControlError(
-                    f"`{name}` of {self.name} must be two positive numbers, for position and "
-                    f"attitude; got {value.tolist()}"
-                )
-            set_field(self, name, value)
+            pair = vector_gain(getattr(self, name), 2, name, self.name, alike=False,
+                               of=("position", "attitude"))  # fmt: skip
+            set_field(self, name, pair)
         set_field(self, "weights", self.gain("weights"))
-        n, pace = len(self.places), np.asarray(self.posture_gain, float)
-        if pace.shape not in ((), (n,)) or not (np.isfinite(pace) & (pace >= 0)).all():
-            raise ControlError(f"`posture_gain` of {self.name} must be {n} numbers from 0 on")
-        set_field(self, "posture_gain", np.array(np.broadcast_to(pace, (n,))))
+        set_field(self, "posture_gain", self.gain("posture_gain", zero=True))
+        n = len(self.places)
         if n < 6:
             raise ControlError(f"{self.name} commands {n} velocities: a pose needs 6 or more")
         set_field(self, "posture", np.array(
@@ -92,60 +93,47 @@ class EndEffectorPassivity(PassiveLaw):
     @property
     def needs(self) -> tuple[str, ...]:  # type: ignore[override]
         """Names of the reference signals."""
-        own = tuple(f"{self.frame}.{what}" for what in ("pose", "twist", "acceleration"))
+        own = frame_signals(self.frame)
         return (*own, "x", "v", "a") if self.follow_posture else own
 
     def symbols(self) -> dict[str, tuple[Matrix, Matrix]]:
         """Return pose, twist and acceleration, with d(pose)/dt = pose wed(twist)."""
         pose, twist, rate = ca.SX.sym("pose", 4, 4), ca.SX.sym("twist", 6), ca.SX.sym("a", 6)
         values = ((pose, pose @ se3.wed(twist)), (twist, rate), (rate, ca.SX(6, 1)))
-        found = dict(zip(self.needs[:3], values, strict=True))
-        return found | joint_symbols(self.machine) if self.follow_posture else found
+        own = dict(zip(self.needs[:3], values, strict=True))
+        return own | joint_symbols(self.machine) if self.follow_posture else own
 
-    def wish(self, given: Given) -> Wish:
+    def follow(self, at: CommandedState) -> ReferenceVelocity:
         """Return velocities that carry the frame, and of those the ones nearest to the posture."""
-        state = given.state
-        pose_d, twist_d = (given.reference[name] for name in self.needs[:2])
+        state = at.state
+        pose_d, twist_d = (at.reference[name] for name in self.needs[:2])
         G, J = state.frame_pose(self.frame), state.jacobian(self.frame).value
         R, R_d = se3.rotation(G), se3.rotation(pose_d)
         e = se3.position(G) - se3.position(pose_d)
-        turn = rotation_error(np.full(3, self.stiffness[1]), R, R_d, twist_d[3:])
+        turn = rotation_potential(np.full(3, self.stiffness[1]), R, R_d, twist_d[3:])
         g = ca.vertcat(self.stiffness[0] * (R.T @ e), turn.gradient)
         carried = ca.vertcat(R.T @ R_d @ twist_d[:3], turn.carried)
         # Paces are by error, not by force: rates / stiffness is the Lambda of the other laws.
         pace = ca.DM(np.repeat(self.rates / self.stiffness, 3)) * g
-        J_w = J @ given.N
-        A = J_w @ ca.diag(ca.DM(1 / self.weights)) @ J_w.T
-        w_p = self._posture_velocity(given)
-        missing = carried - pace - J @ given.drift - J_w @ w_p
-        w_r = w_p + (J_w.T @ solve_symmetric(A, missing)) / ca.DM(self.weights)
+        J_w = J @ at.N
+        A = SymmetricFactor(J_w @ ca.diag(ca.DM(1 / self.weights)) @ J_w.T)
+        w_p = self._posture_velocity(at)
+        missing = carried - pace - J @ at.drift - J_w @ w_p
+        w_r = w_p + (J_w.T @ A.solve(missing)) / ca.DM(self.weights)
         cosine = (ca.trace(R_d.T @ R) - 1) / 2
         sine = ca.sqrt(ca.sumsqr(turn.gradient)) / self.stiffness[1]
         signals = {
             "frame_distance": ca.sqrt(ca.sumsqr(e)),
             "frame_angle": ca.atan2(sine, cosine),
-            "task_pivot": least_pivot(A),
+            "task_pivot": A.least,
         }
         potential = self.stiffness[0] / 2 * ca.sumsqr(e) + turn.potential
-        return Wish(w_r, J_w.T @ g, potential, ca.dot(g, pace), signals)
+        return ReferenceVelocity(w_r, J_w.T @ g, potential, ca.dot(g, pace), signals)
 
-    def _posture_velocity(self, given: Given) -> Matrix:
-        machine, reference = self.machine, given.reference
+    def _posture_velocity(self, at: CommandedState) -> Matrix:
+        machine, reference = self.machine, at.reference
         x_d = reference["x"] if self.follow_posture else ca.DM(self.posture)
         v_d = reference["v"] if self.follow_posture else ca.SX(machine.nv, 1)
-        e = joint_errors(machine, self.joints, np.ones(len(self.places)), given.state.x, x_d, v_d)
+        unit = np.ones(len(self.places))
+        e = joint_potentials(machine, self.joints, unit, at.state.x, x_d, v_d)
         return e.carried - ca.DM(self.posture_gain) * e.gradient
-
-
-def least_pivot(A: Matrix) -> Matrix:
-    """Return the least pivot of A (k x k) scaled to unit diagonal: 0 where it is singular."""
-    k = A.shape[0]
-    size = [ca.sqrt(A[i, i]) for i in range(k)]
-    rows = [[A[i, j] / (size[i] * size[j]) for j in range(k)] for i in range(k)]
-    least = ca.SX(1)
-    for j in range(k):
-        least = ca.fmin(least, rows[j][j])
-        for i in range(j + 1, k):
-            factor = rows[i][j] / rows[j][j]
-            rows[i] = [a - factor * b for a, b in zip(rows[i], rows[j], strict=True)]
-    return least

@@ -1,12 +1,14 @@
 """The same law in roll, pitch and yaw: kept to show where it fails."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import casadi as ca
 
 from framefree.control.law import ControlError
 from framefree.control.passive.freedom import Whole
-from framefree.control.passive.law import Given, Wish
+from framefree.control.passive.law import CommandedState, ReferenceVelocity
+from framefree.control.passive.potentials import POSITIONS
 from framefree.control.passive.tracking import PassivityControl
 from framefree.machine import Machine
 from framefree.machine.joints import Continuous, Free, Planar, Spherical
@@ -31,21 +33,21 @@ class EulerPassivity(PassivityControl):
         if not isinstance(self.freedom, Whole):
             raise ControlError("EulerPassivity commands all joints: `freedom` must be Whole()")
 
-    def wish(self, given: Given) -> Wish:
+    def follow(self, at: CommandedState) -> ReferenceVelocity:
         """Return the desired velocity, drawn towards the desired angles."""
-        machine, wanted = self.machine, given.reference
-        eta, eta_d = angles(machine, given.state.x), angles(machine, wanted["x"])
+        machine, wanted = self.machine, at.reference
+        eta, eta_d = angles(machine, at.state.x), angles(machine, wanted["x"])
         rate_d = ca.solve(velocity_map(machine, eta_d), wanted["v"])
         gap = eta - eta_d
         turning = [k for k, turns in enumerate(_turning(machine)) if turns]
         gap[turning] = ca.atan2(ca.sin(gap[turning]), ca.cos(gap[turning]))
         pace = ca.DM(self.Lambda * self.stiffness)
         w_r = velocity_map(machine, eta) @ (rate_d - pace * gap)
-        return Wish(w_r, ca.SX(machine.nv, 1), ca.SX(0), ca.SX(0), {})
+        return ReferenceVelocity(w_r, ca.SX(machine.nv, 1), ca.SX(0), ca.SX(0), {})
 
-    def damping(self, given: Given, s: Matrix) -> Matrix:
+    def damping(self, at: CommandedState, s: Matrix) -> Matrix:
         """Return T^-T K T^-1 s."""
-        T = velocity_map(self.machine, angles(self.machine, given.state.x))
+        T = velocity_map(self.machine, angles(self.machine, at.state.x))
         return ca.solve(T.T, ca.DM(self.K) * ca.solve(T, s))
 
 
@@ -54,29 +56,19 @@ def angles(machine: Machine, x: Matrix) -> Matrix:
     parts = []
     for joint in machine.joints:
         own = x[machine.x_slice[joint.name], :]
-        kind = joint.kind
-        if isinstance(kind, Free):
-            parts += [own[:3], _roll_pitch_yaw(own[3:])]
-        elif isinstance(kind, Spherical):
-            parts.append(_roll_pitch_yaw(own))
-        elif isinstance(kind, Continuous):
-            parts.append(ca.atan2(own[1], own[0]))
-        elif isinstance(kind, Planar):
-            parts += [own[:2], ca.atan2(own[3], own[2])]
-        else:
-            parts.append(own)
+        at = POSITIONS.get(type(joint.kind), 0)
+        turn = _ANGLES.get(type(joint.kind), lambda plain: plain)
+        parts += [own[:at, :], turn(own[at:, :])]
     return ca.SX(ca.vertcat(*parts))
 
 
 def _turning(machine: Machine) -> list[bool]:
-    """Whether each entry of eta is an angle that goes round."""
-    found: list[bool] = []
-    for joint in machine.joints:
-        kind = joint.kind
-        free = {Free: 3, Planar: 2}.get(type(kind), 0)
-        round_ = isinstance(kind, Free | Spherical | Continuous | Planar)
-        found += [round_ and k >= free for k in range(joint.nv)]
-    return found
+    """Tell of each entry of eta whether it is an angle that goes round."""
+    return [
+        type(joint.kind) in _ANGLES and k >= POSITIONS.get(type(joint.kind), 0)
+        for joint in machine.joints
+        for k in range(joint.nv)
+    ]
 
 
 def _roll_pitch_yaw(wxyz: Matrix) -> Matrix:
@@ -87,3 +79,16 @@ def _roll_pitch_yaw(wxyz: Matrix) -> Matrix:
         ca.asin(2 * (w * y - x * z)),
         ca.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z)),
     )
+
+
+def _heading(pair: Matrix) -> Matrix:
+    return ca.atan2(pair[1], pair[0])
+
+
+_ANGLES: dict[type, Callable[[Matrix], Matrix]] = {
+    Free: _roll_pitch_yaw,
+    Spherical: _roll_pitch_yaw,
+    Continuous: _heading,
+    Planar: _heading,
+}
+"""From the turning part of x of a kind of joint to its angles."""

@@ -163,8 +163,8 @@ class Rolling(Freedom):
         chosen, _ = self._places(machine)
         test = ca.Function("rows", [x, v], [A[:, chosen], rows - A @ v, free])
         for _ in range(3):
-            found = test(machine.random(rng), rng.normal(size=machine.nv))
-            A_d, bent, moving = (value.full() for value in found)
+            values = test(machine.random(rng), rng.normal(size=machine.nv))
+            A_d, bent, moving = (value.full() for value in values)
             if max(np.abs(bent).max(initial=0.0), np.abs(moving).max(initial=0.0)) > 1e-9:
                 raise ControlError("the constraints of Rolling must be linear in the velocities")
             if np.linalg.matrix_rank(A_d) < len(chosen):

@@ -5,13 +5,14 @@ With v = N w + drift (`framefree.control.passive.freedom`), reference velocities
     v_r = N w_r + drift,     s_v = v - v_r = N s
     f   = N^T (M dv_r/dt + C(x, v) v_r + D v_r + ...) - damping(s) - pull
     V   = 1/2 s^T N^T M N s + Ph
-    dV/dt = -s . damping(s) - s_v^T D s_v - loss
+    dV/dt = -s . damping(s) - s_v^T D s_v - loss - s . unrealised
 
-where pull and loss come from the potential Ph of what is followed, and C is one of the skew forms.
+where pull and loss come from the potential Ph of what is followed, unrealised is what the actuators
+do not give of f (`framefree.control.shared.allocation`), and C is one of the skew forms.
 With another C the stated rate is wrong by 1/2 s_v^T (dM/dt - 2C) s_v. Fluid, gravity, springs and
 friction are those of the machine; in a current, D and added mass act on relative velocities.
 
-To add a law, subclass `PassiveLaw` and give ``needs``, ``symbols`` and ``wish``.
+To add a law, subclass `PassiveLaw` and give ``needs``, ``symbols`` and ``follow``.
 """
 
 from abc import abstractmethod
@@ -24,12 +25,14 @@ import casadi as ca
 import numpy as np
 
 from framefree.control.law import Command, ControlError, Law
-from framefree.control.passive.allocation import allocated, least
 from framefree.control.passive.freedom import Freedom, Whole
 from framefree.control.passive.terms import FORMS, coriolis_times, drag_times
+from framefree.control.shared.allocation import UNITS, Allocation
+from framefree.control.shared.gains import vector_gain
+from framefree.control.shared.input_map import rank
+from framefree.control.shared.model import ActuatedState, Model, at_configurations
 from framefree.machine import Machine, MachineError
 from framefree.machine.part import set_field
-from framefree.motion.actuation import input_bias, input_matrix
 from framefree.motion.spatial import Matrix
 from framefree.motion.tree import Tree
 from framefree.motion.tree.state import TreeState
@@ -37,8 +40,8 @@ from framefree.motion.tree.state import TreeState
 DRAG = ("wanted", "met")
 
 
-class Given(NamedTuple):
-    """A symbolic state, as `PassiveLaw.wish` gets it.
+class CommandedState(NamedTuple):
+    """A symbolic state beside its reference, as `PassiveLaw.follow` gets it.
 
     Attributes
     ----------
@@ -55,8 +58,8 @@ class Given(NamedTuple):
     reference: Mapping[str, Matrix]
 
 
-class Wish(NamedTuple):
-    """What is followed.
+class ReferenceVelocity(NamedTuple):
+    """What the commanded velocities are to be, and the potential that draws them there.
 
     Attributes
     ----------
@@ -80,7 +83,8 @@ class Wish(NamedTuple):
 class PassiveLaw(Law):
     """Base of the passivity laws; see the top of this file.
 
-    Signals: `V`, `V_rate` as stated, `s` (n), `force` (n), and what the variants add.
+    Signals: `V`, `V_rate` as stated, `s` (n), `force` (n) as asked for, `unrealised` (n), and what
+    the variants add.
 
     Parameters
     ----------
@@ -95,8 +99,9 @@ class PassiveLaw(Law):
         Whether drag is made up for at v_r, so that what is left of it damps s, or at v, so that
         nothing is left; V is smooth then although quadratic drag is not.
     within_limits : bool
-        Whether inputs are shared out within their limits (`allocation`); the force then keeps its
-        direction where they cannot give all of it. Otherwise they are those of least norm.
+        Whether inputs are shared out within their limits; the force then keeps its direction where
+        they cannot give all of it (`framefree.control.shared.direction`). Otherwise they are those
+        of least norm, and the plant cuts what is too large.
     """
 
     machine: Machine
@@ -106,10 +111,10 @@ class PassiveLaw(Law):
     drag: str = "wanted"
     within_limits: bool = False
 
-    units: ClassVar[Mapping[str, str]] = {"V": "J", "V_rate": "W"}
+    units: ClassVar[Mapping[str, str]] = {"V": "J", "V_rate": "W", **UNITS}
 
     def __post_init__(self) -> None:
-        if self.machine.loops or self.machine.couplings:
+        if self.machine.closed:
             raise ControlError(f"{self.name} needs a machine without loops and couplings")
         for name, known in (("form", FORMS), ("drag", DRAG)):
             if getattr(self, name) not in known:
@@ -137,33 +142,33 @@ class PassiveLaw(Law):
         slices = [self.machine.v_slice[name] for name in self.joints]
         return [k for place in slices for k in range(place.start, place.stop)]
 
-    def gain(self, name: str) -> np.ndarray:
+    @property
+    def velocities(self) -> tuple[str, ...]:
+        """Names of the velocities w that are commanded."""
+        return tuple(self.machine.v_names[k] for k in self.places)
+
+    def gain(self, name: str, *, zero: bool = False) -> np.ndarray:
         """Return a gain as (n,); raise where it is not positive or has another size."""
-        n, value = len(self.places), np.asarray(getattr(self, name), float)
-        if value.shape not in ((), (n,)) or not (np.isfinite(value) & (value > 0)).all():
-            raise ControlError(
-                f"`{name}` of {self.name} must be one positive number or {n}, for "
-                f"{', '.join(self.machine.v_names[k] for k in self.places)}; got {value.tolist()}"
-            )
-        return np.array(np.broadcast_to(value, (n,)))
+        names = self.velocities
+        return vector_gain(getattr(self, name), len(names), name, self.name, zero=zero, of=names)
 
     def _check_inputs(self) -> None:
         machine, n = self.machine, len(self.places)
-        if len(machine.parameters):
-            return
-        x = ca.SX.sym("x", machine.nx)
-        G = ca.Function("G", [x], [ca.densify(self._input_map(self._model.at(x)))])
-        rng = np.random.default_rng(0)
-        ranks = [np.linalg.matrix_rank(G(machine.random(rng)).full()) for _ in range(3)]
-        if min(ranks) < n:
+        x, rng = ca.SX.sym("x", machine.nx), np.random.default_rng(0)
+        state = self._model.at(x)
+        B = ActuatedState(state, self.freedom.basis(state)).B
+        samples = at_configurations(machine, x, B, machine.numeric.random(rng, 3))
+        reached = min(map(rank, samples))
+        if reached < n:
             raise ControlError(
-                f"the actuators of `{machine.name}` reach {min(ranks)} of the {n} velocities that "
+                f"the actuators of `{machine.name}` reach {reached} of the {n} velocities that "
                 f"{self.name} commands: it needs all"
             )
 
-    def _input_map(self, state: TreeState) -> Matrix:
-        """Return N^T B (n x nu)."""
-        return self.freedom.basis(state).T @ input_matrix(state)
+    @cached_property
+    def allocation(self) -> Allocation:
+        """From forces on the commanded velocities to inputs."""
+        return Allocation(Model(self.machine), limits="direction" if self.within_limits else False)
 
     @cached_property
     def _model(self) -> Tree:
@@ -176,10 +181,10 @@ class PassiveLaw(Law):
         """Return a symbol and its rate for every reference signal of `needs`."""
 
     @abstractmethod
-    def wish(self, given: Given) -> Wish:
-        """Return what is followed at a state; its rate is found."""
+    def follow(self, at: CommandedState) -> ReferenceVelocity:
+        """Return what is followed at a state; its rate comes by differentiation."""
 
-    def damping(self, given: Given, s: Matrix) -> Matrix:
+    def damping(self, at: CommandedState, s: Matrix) -> Matrix:
         """Return K s (n)."""
         return ca.DM(self.K) * s
 
@@ -219,39 +224,33 @@ class PassiveLaw(Law):
         N_rate = ca.reshape(ca.jtimes(ca.vec(ca.densify(N)), x, x_rate), *N.shape)
         drift, drift_rate = self.freedom.drift(state, N) or (ca.SX(machine.nv, 1),) * 2
         held = ca.SX.sym("drift", machine.nv)
-        given = Given(state, N, held, {name: pair[0] for name, pair in symbols.items()})
-        wish = self.wish(given)
-        w_r = ca.densify(ca.SX(wish.velocity))
+        at = CommandedState(state, N, held, {name: pair[0] for name, pair in symbols.items()})
+        followed = self.follow(at)
+        w_r = ca.densify(ca.SX(followed.velocity))
         moving = [(x, x_rate), (held, drift_rate), *symbols.values()]
         w_r_rate = sum(
             (ca.jtimes(w_r, ca.vec(one), ca.vec(rate)) for one, rate in moving), ca.SX(0)
         )
-        w_r, w_r_rate, pull, potential, loss, *told = ca.substitute(
-            [w_r, w_r_rate, *map(ca.SX, wish[1:4]), *map(ca.SX, wish.signals.values())],
+        w_r, w_r_rate, pull, potential, loss, *further = ca.substitute(
+            [w_r, w_r_rate, *map(ca.SX, followed[1:4]), *map(ca.SX, followed.signals.values())],
             [held],
             [ca.densify(drift)],
         )
         s = v[self.places, :] - w_r
         s_v = N @ s
-        damping = self.damping(given, s)
+        damping = self.damping(at, s)
         dv_r = N @ w_r_rate + N_rate @ w_r + drift_rate
         D_s = drag_times(state, s_v) if self.drag == "wanted" else ca.SX(machine.nv, 1)
         full = state.inverse(dv_r) - coriolis_times(state, self.form, s_v) - D_s
         force = N.T @ full - damping - pull
+        inputs = self.allocation(ActuatedState(state, N), force)
+        V_rate = -ca.dot(s, damping) - ca.dot(s_v, D_s) - loss - ca.dot(s, inputs.unrealised)
         signals = {
             "V": ca.dot(s_v, state.mass @ s_v) / 2 + potential,
-            "V_rate": -ca.dot(s, damping) - ca.dot(s_v, D_s) - loss,
+            "V_rate": V_rate,
             "s": s,
             "force": force,
-            **dict(zip(wish.signals, told, strict=True)),
+            **inputs.signals,
+            **dict(zip(followed.signals, further, strict=True)),
         }
-        return self._delivered(state, N, force), signals
-
-    def _delivered(self, state: TreeState, N: Matrix, force: Matrix) -> Matrix:
-        """Return the inputs that give a force in w."""
-        G, wanted = N.T @ input_matrix(state), force - N.T @ input_bias(state)
-        return (
-            allocated(G, wanted, *self.machine.input_limits)
-            if self.within_limits
-            else least(G, wanted)
-        )
+        return inputs.u, signals

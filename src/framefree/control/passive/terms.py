@@ -16,8 +16,8 @@ from framefree.geometry import se3
 from framefree.machine import Frame, Immersed
 from framefree.machine.values import constant
 from framefree.motion.spatial import Matrix
+from framefree.motion.state import Jacobian
 from framefree.motion.tree import coriolis
-from framefree.motion.tree.kinematics import Jacobian
 from framefree.motion.tree.state import TreeState
 
 FORMS = tuple(coriolis.BODY_FACTORS)

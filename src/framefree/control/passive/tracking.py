@@ -8,8 +8,8 @@ import casadi as ca
 import numpy as np
 
 from framefree.control.law import Command
-from framefree.control.passive.errors import Error, check_joints, joint_errors
-from framefree.control.passive.law import Given, PassiveLaw, Wish
+from framefree.control.passive.law import CommandedState, PassiveLaw, ReferenceVelocity
+from framefree.control.passive.potentials import check_joints, joint_potentials
 from framefree.control.references import Hold
 from framefree.machine.part import set_field
 from framefree.motion.spatial import Matrix
@@ -22,8 +22,8 @@ class PassivityControl(PassiveLaw):
         w_r = carried desired velocity - Lambda g,     Ph = sum of the joints' potentials
         V = 1/2 s^T M s + Ph,    dV/dt = -s^T (K + D) s - g^T Lambda g
 
-    with potentials and their gradients g as in `framefree.control.passive.errors`: free bases and
-    ball joints have no Euler angles, and no attitude at which the law is not defined.
+    with the joints' potentials and their gradients g (`framefree.control.passive.potentials`): free
+    bases and ball joints have no Euler angles, and no attitude at which the law is not defined.
 
     Parameters
     ----------
@@ -50,18 +50,18 @@ class PassivityControl(PassiveLaw):
         """Return x, v and a, with dx/dt = v, dv/dt = a; the rate of a is not needed."""
         return joint_symbols(self.machine)
 
-    def errors(self, given: Given) -> Error:
-        """Return the error of all commanded joints."""
-        wanted = given.reference
-        return joint_errors(
-            self.machine, self.joints, self.stiffness, given.state.x, wanted["x"], wanted["v"]
-        )
+    def desired(self, at: CommandedState) -> tuple[Matrix, Matrix]:
+        """Return the configuration and the velocities that are followed."""
+        return at.reference["x"], at.reference["v"]
 
-    def wish(self, given: Given) -> Wish:
+    def follow(self, at: CommandedState) -> ReferenceVelocity:
         """Return the desired velocity, drawn towards where the joints should be."""
-        e = self.errors(given)
+        e = joint_potentials(
+            self.machine, self.joints, self.stiffness, at.state.x, *self.desired(at)
+        )
         pace = ca.DM(self.Lambda) * e.gradient
-        return Wish(e.carried - pace, e.gradient, e.potential, ca.dot(e.gradient, pace), {})
+        loss = ca.dot(e.gradient, pace)
+        return ReferenceVelocity(e.carried - pace, e.gradient, e.potential, loss, {})
 
 
 def joint_symbols(machine: Any) -> dict[str, tuple[Matrix, Matrix]]:
@@ -92,11 +92,9 @@ class StationKeeping(PassivityControl):
         place = self.machine.neutral() if self.place is None else self.place
         set_field(self, "place", np.asarray(Hold(self.machine, place).x))
 
-    def errors(self, given: Given) -> Error:
-        """Return the error of all commanded joints."""
-        still = ca.SX(self.machine.nv, 1)
-        place = ca.DM(self.place)
-        return joint_errors(self.machine, self.joints, self.stiffness, given.state.x, place, still)
+    def desired(self, at: CommandedState) -> tuple[Matrix, Matrix]:
+        """Return the place, at rest."""
+        return ca.DM(self.place), ca.SX(self.machine.nv, 1)
 
     def symbols(self) -> dict[str, tuple[Matrix, Matrix]]:
         """Return none."""

@@ -5,7 +5,7 @@ from framefree.control.port.end_effector import EndEffectorControl
 from framefree.control.port.feasible import Misfit, misfits, require_feasible
 from framefree.control.port.obstacles import Avoidance, Capsule, HalfSpace, Obstacle, Sphere
 from framefree.control.port.pose import PoseControl
-from framefree.control.port.realise import Port
+from framefree.control.port.realise import VirtualPort
 from framefree.control.port.velocity import VelocityControl
 
 __all__ = [
@@ -15,11 +15,11 @@ __all__ = [
     "HalfSpace",
     "Misfit",
     "Obstacle",
-    "Port",
     "PortLaw",
     "PoseControl",
     "Sphere",
     "VelocityControl",
+    "VirtualPort",
     "looped",
     "misfits",
     "require_feasible",

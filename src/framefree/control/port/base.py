@@ -25,15 +25,17 @@ from framefree.control.port.bodies import (
     rotor_momentum,
     spread,
 )
-from framefree.control.port.realise import Port, has_joint_part
+from framefree.control.port.realise import VirtualPort, has_joint_part
 from framefree.control.port.sweeps import (
-    BodyChain,
-    BodyVelocities,
-    LoadWithRate,
-    ReferenceVelocity,
     VelocityRequest,
+    LoadWithRate,
+    BodyChain,
+    ReferenceVelocity,
+    BodyRates,
     reference_velocity,
 )
+from framefree.control.shared.allocation import UNITS, Allocated
+from framefree.control.shared.gains import matrix_gain, positive
 from framefree.machine import Machine
 from framefree.machine.part import set_field
 from framefree.motion.loops import (
@@ -88,18 +90,18 @@ class _Total:
         self.V: Any = None
         self.lost: Any = None
 
-    def add(self, i: int, wished: ReferenceVelocity) -> None:
+    def add(self, i: int, desired: ReferenceVelocity) -> None:
         """Take in body i."""
         chain, tape = self.chain, self.chain.tape
         known = tape.call(
             BodyMath.known, i, chain.placed[i].pose, chain.placed[i].twist, self.passive[i]
         )
-        twist, rate = wished.velocity.twists[i], wished.rate.twists[i]
+        twist, rate = desired.velocity.twists[i], desired.rate.twists[i]
         tau, s, own, lost = tape.call(command, i, chain.placed[i], known, twist, rate)
         tape.forget(known, self.passive[i])
         force = None
         if has_joint_part(self.machine, i):
-            rates = wished.velocity.rates[i], wished.rate.rates[i]
+            rates = desired.velocity.rates[i], desired.rate.rates[i]
             force, more = tape.call(joint_command, i, chain.x[i], chain.v[i], *rates)
             own = summed(tape, own, more)
         self.V, self.lost = summed(tape, self.V, own), summed(tape, self.lost, lost)
@@ -112,8 +114,8 @@ class _Total:
 class PortLaw(Law):
     """Base of the port laws; see the top of this file.
 
-    Signals: `V`, `V_rate` as stated, `s` (bodies, 6) in body axes; where the actuators cannot give
-    all of the command, `unrealised` (nv), the joint forces that are missing; `V_rate` counts them.
+    Signals: `V`, `V_rate` as stated, `s` (bodies, 6) in body axes, and `unrealised` (nv), the joint
+    forces that the actuators do not give; `V_rate` counts them.
 
     Parameters
     ----------
@@ -131,17 +133,17 @@ class PortLaw(Law):
     damping: Any = 10.0
     literal: bool = False
 
-    units: ClassVar[Mapping[str, str]] = {"V": "J", "V_rate": "W"}
+    units: ClassVar[Mapping[str, str]] = {"V": "J", "V_rate": "W", **UNITS}
 
     def __post_init__(self) -> None:
-        set_field(self, "port", Port(self.machine))
+        set_field(self, "port", VirtualPort(self.machine))
         set_field(self, "dampings", _dampings(self.machine, self.damping))
         if self.literal and any(np.any(joint.armature) for joint in self.machine.joints):
             raise ControlError("the printed laws know no rotors: `literal` needs armature 0")
 
     @abstractmethod
-    def ask(self, chain: BodyChain, given: Mapping[str, Any]) -> VelocityRequest:
-        """Return what the reference velocity is to do; `given` are the reference signals."""
+    def ask(self, chain: BodyChain, reference: Mapping[str, Any]) -> VelocityRequest:
+        """Return what the reference velocity is to do, from the reference signals."""
 
     def body_key(self, body: str) -> Any:
         """Return what bodies must have in common to share code, as far as this law is concerned."""
@@ -157,31 +159,32 @@ class PortLaw(Law):
         own_x = [x[machine.x_slice[name], :] for name in names]
         own_v = [v[machine.v_slice[name], :] for name in names]
         chain = BodyChain(tape, own_x, own_v)
-        found = self.command(chain, {name: ca.SX(reference[name]) for name in self.needs})
-        u, missing = self._inputs(chain, x, v, found)
-        rate = -found.lost
-        signals = {"V": found.V, "s": ca.horzcat(*found.s).T}
-        if missing is not None:
-            signals["unrealised"] = missing
-            rate = rate - ca.dot(v - ca.vertcat(*found.reference.velocity.rates), missing)
-        signals["V_rate"] = rate
-        return Command(u, {**signals, **self.signals(chain, found)})
+        asked = self.command(chain, {name: ca.SX(reference[name]) for name in self.needs})
+        inputs = self._inputs(chain, x, v, asked)
+        sigma = v - ca.vertcat(*asked.reference.velocity.rates)
+        signals = {
+            "V": asked.V,
+            "V_rate": -asked.lost - ca.dot(sigma, inputs.unrealised),
+            "s": ca.horzcat(*asked.s).T,
+            **inputs.signals,
+        }
+        return Command(inputs.u, {**signals, **self.signals(chain, asked)})
 
-    def signals(self, chain: BodyChain, found: PortCommand) -> dict[str, Matrix]:
+    def signals(self, chain: BodyChain, asked: PortCommand) -> dict[str, Matrix]:
         """Return further signals of a law."""
         return {}
 
-    def command(self, chain: BodyChain, given: Mapping[str, Any]) -> PortCommand:
+    def command(self, chain: BodyChain, signals: Mapping[str, Any]) -> PortCommand:
         """Return the port command of the bodies on a tape."""
-        ask = self.ask(chain, given)
+        ask = self.ask(chain, signals)
         total = _Total(chain, self.machine)
         if self.literal:
-            wished = self._printed(chain, ask)
+            desired = self._printed(chain, ask)
             for i in range(chain.count):
-                total.add(i, wished)
+                total.add(i, desired)
         else:
-            wished = reference_velocity(chain, ask, total.add)
-        return PortCommand(total.wrenches, total.s, total.joints, total.V, total.lost, wished)
+            desired = reference_velocity(chain, ask, total.add)
+        return PortCommand(total.wrenches, total.s, total.joints, total.V, total.lost, desired)
 
     def _printed(self, chain: BodyChain, ask: VelocityRequest) -> ReferenceVelocity:
         """Return the reference velocity with M^-1 for Phi_c: as if there were no joints."""
@@ -199,40 +202,38 @@ class PortLaw(Law):
             rates.append(pair[1])
             zeros.append(tape.call(_no_rate, i, chain.v[i]))
         return ReferenceVelocity(
-            BodyVelocities(twists, zeros, []), BodyVelocities(rates, zeros, []), None
+            BodyRates(twists, zeros, []), BodyRates(rates, zeros, []), None
         )
 
     # ------------------------------------------------------------------ inputs
 
-    def _inputs(
-        self, chain: BodyChain, x: Matrix, v: Matrix, found: PortCommand
-    ) -> tuple[Matrix, Matrix | None]:
-        port: Port = self.port  # type: ignore[attr-defined]
+    def _inputs(self, chain: BodyChain, x: Matrix, v: Matrix, asked: PortCommand) -> Allocated:
+        port: VirtualPort = self.port  # type: ignore[attr-defined]
         if port.full:
-            return port.inputs_of_bodies(port_wrenches(chain, found)), None
-        u, missing = port.inputs_of_joints(x, v, joint_forces(chain, found))
-        return u, None if port.exact else missing
+            u = port.inputs_of_bodies(port_wrenches(chain, asked))
+            return Allocated(u, ca.SX(self.machine.nv, 1))
+        return port.inputs_of_joints(x, v, joint_forces(chain, asked))
 
 
-def joint_forces(chain: BodyChain, found: PortCommand) -> Matrix:
+def joint_forces(chain: BodyChain, asked: PortCommand) -> Matrix:
     """Return ``T^T tau_c`` (nv) of a command."""
     force: list[Any] = [None] * chain.count
 
     def visit(i: int, carried: Any) -> Any:
         force[i], passed = chain.tape.call(
-            gather, i, chain.x[i], chain.placed[i], found.wrenches[i], carried
+            gather, i, chain.x[i], chain.placed[i], asked.wrenches[i], carried
         )
         return (passed,)
 
     inwards(chain.tape, visit)
-    own = [f if j is None else f + j for f, j in zip(force, found.joint_forces, strict=True)]
+    own = [f if j is None else f + j for f, j in zip(force, asked.joint_forces, strict=True)]
     return ca.vertcat(*own)
 
 
-def port_wrenches(chain: BodyChain, found: PortCommand) -> list[Any]:
+def port_wrenches(chain: BodyChain, asked: PortCommand) -> list[Any]:
     """Return the command as wrenches on the bodies alone (6 each, body axes)."""
-    tape, total = chain.tape, list(found.wrenches)
-    for i, force in enumerate(found.joint_forces):
+    tape, total = chain.tape, list(asked.wrenches)
+    for i, force in enumerate(asked.joint_forces):
         if force is None:
             continue
         own, back = tape.call(spread, i, chain.x[i], chain.placed[i], force)
@@ -256,55 +257,43 @@ def _no_rate(body: BodyMath, v: Matrix) -> Matrix:
     return ca.SX(body.link.kind.nv, 1)
 
 
-def rotor_drives(
-    chain: BodyChain, machine: Machine, wished: list[Any]
-) -> list[LoadWithRate | None]:
-    """Return the momenta of rotors at wished twists: pairs of twist (6, link axes) and rate."""
+def rotor_drives(chain: BodyChain, machine: Machine, desired: list[Any]) -> list[LoadWithRate | None]:
+    """Return the momenta of rotors at desired twists: pairs of twist (6, link axes) and rate."""
     drives: list[LoadWithRate | None] = []
     for i, parent in enumerate(chain.parents):
         armature = machine.joints[i].armature
         if not (isinstance(armature, ca.SX) or np.any(armature)):
             drives.append(None)
             continue
-        above = None if parent < 0 else wished[parent]
+        above = None if parent < 0 else desired[parent]
         pair = chain.tape.call(
-            rotor_momentum, i, chain.x[i], chain.v[i], chain.placed[i], wished[i], above
+            rotor_momentum, i, chain.x[i], chain.v[i], chain.placed[i], desired[i], above
         )
         drives.append(LoadWithRate(*pair))
     return drives
 
 
-def _dampings(machine: Machine, given: Any) -> list[Any]:
+def _dampings(machine: Machine, damping: Any) -> list[Any]:
     """Return Kd (6x6) of every body in body axes."""
-    if isinstance(given, Mapping):
-        for name in given:
+    if isinstance(damping, Mapping):
+        for name in damping:
             if name:
                 machine.body(name)
-        chosen = [given.get(body.name, given.get("")) for body in machine.bodies]
+        chosen = [damping.get(body.name, damping.get("")) for body in machine.bodies]
         for body, value in zip(machine.bodies, chosen, strict=True):
             if value is None:
                 raise ControlError(f'`damping` has none for body `{body.name}`, and none under ""')
     else:
-        chosen = [given] * len(machine.bodies)
+        chosen = [damping] * len(machine.bodies)
     return [_damping(body, value) for body, value in zip(machine.bodies, chosen, strict=True)]
 
 
-def _damping(body: Any, given: Any) -> Any:
-    value = np.asarray(given, float)
-    if value.ndim == 0:
-        if not (np.isfinite(value) and value > 0):
-            raise ControlError(f"`damping` of `{body.name}` must be positive, got {given}")
-        matrix = body.moments.matrix6
-        return matrix * float(value)
-    if value.shape != (6, 6):
-        raise ControlError(
-            f"`damping` of `{body.name}` must be a number or 6x6, got shape {value.shape}"
-        )
-    if np.abs(value - value.T).max() > 1e-9 * np.abs(value).max() or (
-        np.linalg.eigvalsh(value).min() <= 0
-    ):
-        raise ControlError(f"`damping` of `{body.name}` must be symmetric and positive definite")
-    return value
+def _damping(body: Any, value: Any) -> Any:
+    """Return Kd (6x6) of one body: a number is a rate."""
+    owner = f"`{body.name}`"
+    if np.ndim(value) == 0:
+        return body.moments.matrix6 * float(positive(value, "damping", owner))
+    return matrix_gain(value, 6, "damping", owner)
 
 
 def looped(law: PortLaw, shapes: Mapping[str, tuple[int, int]]) -> Any:
@@ -328,19 +317,19 @@ def looped(law: PortLaw, shapes: Mapping[str, tuple[int, int]]) -> Any:
     keys = [law.body_key(body.name) for body in machine.bodies]
     tape = LoopTape("port_law", Tree(machine), law.dampings, keys)  # type: ignore[attr-defined]
     x, v = tape.input("x", (machine.nx,)), tape.input("v", (machine.nv,))
-    given = {}
+    signals = {}
     for name in law.needs:
         rows, columns = shapes[name]
         block = tape.input(name.replace(".", "_"), (rows * columns,))
-        given[name] = tape.value(block, rows, columns)
+        signals[name] = tape.value(block, rows, columns)
     joints = machine.joints
     own_x = [tape.value(x[machine.x_slice[joint.name]], joint.nx, 1) for joint in joints]
     own_v = [tape.value(v[machine.v_slice[joint.name]], joint.nv, 1) for joint in joints]
     chain = BodyChain(tape, own_x, own_v)
-    found = law.command(chain, given)
-    tape.output("tau", (6 * chain.count,), port_wrenches(chain, found))
-    tape.output("V", (1,), [found.V])
-    tape.output("V_rate", (1,), [tape.shared("negative", _negative, found.lost)])
+    asked = law.command(chain, signals)
+    tape.output("tau", (6 * chain.count,), port_wrenches(chain, asked))
+    tape.output("V", (1,), [asked.V])
+    tape.output("V_rate", (1,), [tape.shared("negative", _negative, asked.lost)])
     return tape.calls.compile()
 
 

@@ -12,13 +12,11 @@ from framefree.control.law import ControlError
 from framefree.control.port.base import PortCommand, PortLaw
 from framefree.control.port.bodies import PlacedLink
 from framefree.control.port.obstacles import Avoidance
-from framefree.control.port.sweeps import (
-    BodyChain,
-    FrameOnLink,
-    FrameTask,
-    LoadWithRate,
-    VelocityRequest,
-)
+from framefree.control.port.sweeps import VelocityRequest, LoadWithRate, BodyChain, FrameTask, FrameOnLink
+from framefree.control.shared.frame_error import frame_signals
+from framefree.control.shared.gains import positive
+from framefree.control.shared.input_map import rank
+from framefree.control.shared.model import at_configurations
 from framefree.geometry import se3
 from framefree.geometry.operators import vee2
 from framefree.machine.part import plain
@@ -42,9 +40,9 @@ class EndEffectorControl(PortLaw):
     `turn_rate` times vee2(R_d^T R)/2, which is sin(angle) about the axis of the turn. Then
     J_t nu_r = nu_er exactly. Reference signals FRAME.pose, FRAME.twist, FRAME.acceleration.
 
-    Signals: `task_mobility`, the least pivot of J_t Phi_c J_t^T, scaled to mean 1: where it goes to
-    0 the machine cannot move the frame in all directions; `clearance` of the covering spheres of
-    all bodies.
+    Signals: `task_mobility`, the least pivot of J_t Phi_c J_t^T relative to its diagonal entry,
+    which goes to 0 where the machine cannot move the frame in all directions; `clearance` of the
+    spheres that cover the bodies.
 
     Parameters
     ----------
@@ -67,8 +65,7 @@ class EndEffectorControl(PortLaw):
         if self._body < 0:
             raise ControlError(f"the frame `{self.frame}` of EndEffectorControl must be on a body")
         for name in ("rate", "turn_rate"):
-            if not getattr(self, name) > 0:
-                raise ControlError(f"`{name}` must be positive, got {getattr(self, name)}")
+            positive(getattr(self, name), name)
         if self.avoidance is not None:
             self.avoidance.check(self.machine)
         self._check_reach()
@@ -91,23 +88,19 @@ class EndEffectorControl(PortLaw):
             )
         if len(self.machine.parameters) or len(way) > 30:
             return
-        rng, nv = np.random.default_rng(0), self.machine.nv
-        x = ca.SX.sym("x", self.machine.nx)
-        J = ca.Function("J", [x], [Tree(self.machine).at(x).jacobian(self.frame).value])
-        ranks = [
-            np.linalg.matrix_rank(J(self.machine.random(rng)).full().reshape(6, nv))
-            for _ in range(SAMPLES)
-        ]
-        if max(ranks) < 6:
+        x, rng = ca.SX.sym("x", self.machine.nx), np.random.default_rng(0)
+        J = Tree(self.machine).at(x).jacobian(self.frame).value
+        samples = at_configurations(self.machine, x, J, self.machine.random(rng, SAMPLES))
+        most = max(map(rank, samples))
+        if most < 6:
             raise ControlError(
-                f"the frame `{self.frame}` cannot follow a pose: it moves in only {max(ranks)} "
-                "directions"
+                f"the frame `{self.frame}` cannot follow a pose: it moves in only {most} directions"
             )
 
     @property
     def needs(self) -> tuple[str, ...]:
         """Names of the reference signals."""
-        return tuple(f"{self.frame}.{what}" for what in ("pose", "twist", "acceleration"))
+        return frame_signals(self.frame)
 
     def body_key(self, body: str) -> Any:
         """Return the points of the covering spheres, and whether it is the frame's body."""
@@ -118,7 +111,7 @@ class EndEffectorControl(PortLaw):
     def _points(self) -> Mapping[str, np.ndarray]:
         return {} if self.avoidance is None else self.avoidance.points_of(self.machine)
 
-    def ask(self, chain: BodyChain, given: Mapping[str, Any]) -> VelocityRequest:
+    def ask(self, chain: BodyChain, reference: Mapping[str, Any]) -> VelocityRequest:
         """Return h = -kappa grad U, and the task."""
         tape, end = chain.tape, self._body
 
@@ -128,8 +121,8 @@ class EndEffectorControl(PortLaw):
                 return None
             return LoadWithRate(*tape.call(self.avoid, i, chain.placed[i]))
 
-        signals = [given[name] for name in self.needs]
-        twist, rate = tape.call(self.wish, end, chain.placed[end], *signals)
+        signals = [reference[name] for name in self.needs]
+        twist, rate = tape.call(self.follow, end, chain.placed[end], *signals)
         task = FrameTask(end, twist, rate, FrameOnLink(self._on_link))
         return VelocityRequest(load, [None] * chain.count, task)
 
@@ -142,13 +135,13 @@ class EndEffectorControl(PortLaw):
         )
         return Step(se3.rotation(G), se3.position(G))
 
-    def wish(
+    def follow(
         self, body: BodyMath, placed: PlacedLink, pose: Matrix, twist: Matrix, rate: Matrix
     ) -> tuple[Matrix, Matrix]:
         """Return nu_er (6) and its rate, in the axes of the frame."""
         step = self._on_link
         G = se3.compose(placed.pose.matrix, se3.pose(step.rotation, step.r))
-        return _WISH(G, step.twist_into(placed.twist).vector, pose, twist, rate,
+        return _FOLLOWED(G, step.twist_into(placed.twist).vector, pose, twist, rate,
                      self.rate, self.turn_rate)  # fmt: skip
 
     def avoid(self, body: BodyMath, placed: PlacedLink) -> tuple[Matrix, Matrix]:
@@ -167,11 +160,11 @@ class EndEffectorControl(PortLaw):
             rate = [rate[0] + df, rate[1] + ca.cross(q, df)]
         return ca.densify(ca.vertcat(*force)), ca.densify(ca.vertcat(*rate))
 
-    def signals(self, chain: BodyChain, found: PortCommand) -> dict[str, Matrix]:
+    def signals(self, chain: BodyChain, asked: PortCommand) -> dict[str, Matrix]:
         """Return the least pivot of the task and the clearance."""
         signals: dict[str, Matrix] = {}
-        if found.reference.pivot is not None:
-            signals["task_mobility"] = found.reference.pivot
+        if asked.reference.pivot is not None:
+            signals["task_mobility"] = asked.reference.pivot
         if self.avoidance is not None:
             least = ca.SX(np.inf)
             for i, body in enumerate(self.machine.bodies):
@@ -184,7 +177,7 @@ class EndEffectorControl(PortLaw):
         return signals
 
 
-def _wish() -> ca.Function:
+def _followed() -> ca.Function:
     G, Gd = ca.SX.sym("G", 4, 4), ca.SX.sym("Gd", 4, 4)
     xi, twist, rate = (ca.SX.sym(name, 6) for name in ("xi", "twist", "rate"))
     k, k_turn = ca.SX.sym("k"), ca.SX.sym("k_turn")
@@ -192,12 +185,12 @@ def _wish() -> ca.Function:
     turn = R.T @ Rd
     linear = turn @ twist[:3] - k * (R.T @ (G[:3, 3] - Gd[:3, 3]))
     angular = turn @ twist[3:] - k_turn / 2 * vee2(turn.T)
-    wished = ca.vertcat(linear, angular)
+    followed = ca.vertcat(linear, angular)
     moving = ca.vertcat(ca.vec(G), ca.vec(Gd), twist)
     speed = ca.vertcat(ca.vec(G @ se3.wed(xi)), ca.vec(Gd @ se3.wed(twist)), rate)
-    changed = ca.jtimes(wished, moving, speed)
-    return ca.Function("wish", [G, xi, Gd, twist, rate, k, k_turn], [wished, changed])
+    changed = ca.jtimes(followed, moving, speed)
+    return ca.Function("followed", [G, xi, Gd, twist, rate, k, k_turn], [followed, changed])
 
 
-_WISH = _wish()
+_FOLLOWED = _followed()
 """From pose and twist of a frame, their desired values and gains to nu_er and its rate."""

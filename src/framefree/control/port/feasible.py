@@ -72,13 +72,13 @@ def misfits(
         neutral.
     """
     worst: dict[str, Misfit] = {}
-    found = _Joints(machine)
+    misfits_at = _Joints(machine)
     for time in times:
         signals = {
             k: np.asarray(ca.DM(value).full()) for k, value in reference.at(ca.DM(time)).items()
         }
         poses, twists = _bodies(machine, signals, x)
-        for misfit in found(float(time), poses, twists):
+        for misfit in misfits_at(float(time), poses, twists):
             if misfit.joint not in worst or misfit.size > worst[misfit.joint].size:
                 worst[misfit.joint] = misfit
     return tuple(sorted(worst.values(), key=lambda one: -one.size))
@@ -95,8 +95,7 @@ def require_feasible(
 
     Parameters as of `misfits`; `tolerance` in m, rad, m/s and rad/s.
     """
-    found = misfits(machine, reference, times, x)
-    bad = [one for one in found if not one.size <= tolerance]
+    bad = [one for one in misfits(machine, reference, times, x) if not one.size <= tolerance]
     if bad:
         more = f"; and {len(bad) - 1} more joints" if len(bad) > 1 else ""
         raise ControlError(
@@ -124,8 +123,8 @@ def _bodies(
     ]  # fmt: skip
     twists = []
     for G, name in zip(poses, names, strict=True):
-        given = signals[f"{name}.velocity"].ravel()
-        twists.append(np.concatenate([G[:3, :3].T @ given[:3], G[:3, :3].T @ given[3:]]))
+        velocity = signals[f"{name}.velocity"].reshape(2, 3)
+        twists.append((velocity @ G[:3, :3]).ravel())
     return poses, twists
 
 
@@ -151,8 +150,8 @@ class _Joints:
         apart, parting = self._function(
             np.concatenate([*parts, self._turns]), np.concatenate(twists)
         )
-        found = []
+        worst = []
         for joint, a, b in zip(self.machine.joints, apart.full().T, parting.full().T, strict=True):
             norms = (np.linalg.norm(part) for part in (a[:3], a[3:], b[:3], b[3:]))
-            found.append(Misfit(joint.name, time, *map(float, norms)))
-        return found
+            worst.append(Misfit(joint.name, time, *map(float, norms)))
+        return worst

@@ -19,6 +19,7 @@ import casadi as ca
 import numpy as np
 
 from framefree.control.law import ControlError
+from framefree.control.shared.gains import positive
 from framefree.geometry import se3
 from framefree.machine import Machine
 from framefree.machine.part import set_field
@@ -59,7 +60,7 @@ class Sphere(Obstacle):
 
     def __post_init__(self) -> None:
         set_field(self, "center", numbers(self.center, (3,), "the center of a sphere"))
-        _check_radius(self.radius, "sphere")
+        positive(self.radius, "radius", "a sphere")
 
     def distance(self, c: Matrix) -> Matrix:
         """Return the distance of a point (3)."""
@@ -82,7 +83,7 @@ class Capsule(Obstacle):
     def __post_init__(self) -> None:
         for name in ("start", "end"):
             set_field(self, name, numbers(getattr(self, name), (3,), f"the {name} of a capsule"))
-        _check_radius(self.radius, "capsule")
+        positive(self.radius, "radius", "a capsule")
         if not np.linalg.norm(self.end - self.start) > 0:
             raise ControlError("`start` and `end` of a capsule must differ; use a sphere")
 
@@ -142,9 +143,8 @@ class Avoidance:
             if not isinstance(item, Obstacle):
                 raise ControlError(f"`obstacles` must be obstacles, got {type(item).__name__}")
         for name in ("reach", "energy", "gain"):
-            if not getattr(self, name) > 0:
-                raise ControlError(f"`{name}` must be positive, got {getattr(self, name)}")
-        _check_radius(self.radius, "covering sphere", zero=True)
+            positive(getattr(self, name), name)
+        positive(self.radius, "radius", "a covering sphere", zero=True)
 
     def check(self, machine: Machine) -> None:
         """Raise `ControlError` where an obstacle sits on something that moves."""
@@ -158,10 +158,10 @@ class Avoidance:
     def points_of(self, machine: Machine) -> Mapping[str, np.ndarray]:
         """Return centers (k, 3) of the covering spheres of every body, in body axes."""
         if isinstance(self.points, Mapping):
-            given = {name: np.atleast_2d(value) for name, value in self.points.items()}
-            for name in given:
+            centers = {name: np.atleast_2d(value) for name, value in self.points.items()}
+            for name in centers:
                 machine.body(name)
-            return MappingProxyType({b.name: given.get(b.name, _NONE) for b in machine.bodies})
+            return MappingProxyType({b.name: centers.get(b.name, _NONE) for b in machine.bodies})
         return MappingProxyType(
             {b.name: spine(machine, b.name, int(self.points)) for b in machine.bodies}
         )
@@ -181,23 +181,23 @@ class Avoidance:
 
     @cached_property
     def _slopes(self) -> list[ca.Function]:
-        found = []
+        slopes = []
         for item in self.obstacles:
             c, dc = ca.SX.sym("c", 3), ca.SX.sym("dc", 3)
-            d = ca.fmax(item.distance(c) - self.radius, CLOSEST * self.reach)
-            U = self.energy * ca.fmax(self.reach / d - 1, 0) ** 4
-            gradient = ca.gradient(U, c)
-            found.append(ca.Function("slope", [c, dc], [gradient, ca.jtimes(gradient, c, dc)]))
-        return found
+            gradient = ca.gradient(self._energy(item.distance(c) - self.radius), c)
+            slopes.append(ca.Function("slope", [c, dc], [gradient, ca.jtimes(gradient, c, dc)]))
+        return slopes
 
     def potential(self, machine: Machine, c: Matrix) -> Matrix:
         """Return U (J) of one covering sphere."""
         total = ca.SX(0)
         for d in self._gaps(machine, c):
-            total += (
-                self.energy * ca.fmax(self.reach / ca.fmax(d, CLOSEST * self.reach) - 1, 0) ** 4
-            )
+            total += self._energy(d)
         return total
+
+    def _energy(self, d: Matrix) -> Matrix:
+        """Return U (J) at a distance (m)."""
+        return self.energy * ca.fmax(self.reach / ca.fmax(d, CLOSEST * self.reach) - 1, 0) ** 4
 
     def clearance(self, machine: Machine, c: Matrix) -> Matrix:
         """Return the least distance (m) of one covering sphere to the obstacles."""
@@ -207,12 +207,12 @@ class Avoidance:
         return least
 
     def _gaps(self, machine: Machine, c: Matrix) -> list[Matrix]:
-        found = []
+        gaps = []
         for item in self.obstacles:
             local = se3.inverse(constant_pose(machine.frame(item.frame).pose))
             point = se3.rotation(local) @ c + se3.position(local)
-            found.append(item.distance(point) - self.radius)
-        return found
+            gaps.append(item.distance(point) - self.radius)
+        return gaps
 
 
 _NONE = np.zeros((0, 3))
@@ -241,8 +241,3 @@ def spine(machine: Machine, body: str, count: int) -> np.ndarray:
     share = np.linspace(0, 1, count)[:, None] if count > 1 else np.array([[0.5]])
     points = np.concatenate([start + share * (end - start) for end in ends])
     return np.unique(points.round(12), axis=0)
-
-
-def _check_radius(radius: float, what: str, *, zero: bool = False) -> None:
-    if not (radius >= 0 if zero else radius > 0):
-        raise ControlError(f"the radius of a {what} must be positive, got {radius}")

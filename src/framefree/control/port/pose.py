@@ -10,8 +10,10 @@ import numpy as np
 from framefree.control.law import ControlError
 from framefree.control.port.base import PortLaw, rotor_drives
 from framefree.control.port.bodies import PlacedLink
-from framefree.control.port.sweeps import BodyChain, LoadWithRate, VelocityRequest
+from framefree.control.port.sweeps import VelocityRequest, LoadWithRate, BodyChain
 from framefree.control.port.velocity import momentum
+from framefree.control.shared.frame_error import frame_signals
+from framefree.control.shared.gains import positive
 from framefree.geometry import Moments, se3
 from framefree.geometry.operators import vee2
 from framefree.machine.part import plain
@@ -45,8 +47,7 @@ class PoseControl(PortLaw):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.rate > 0:
-            raise ControlError(f"`rate` of PoseControl must be positive, got {self.rate}")
+        positive(self.rate, "rate", self.name)
         for name, value in (self.weights or {}).items():
             self.machine.body(name)
             if not isinstance(value, Moments):
@@ -56,7 +57,7 @@ class PoseControl(PortLaw):
     def needs(self) -> tuple[str, ...]:
         """Names of the reference signals."""
         names = [body.name for body in self.machine.bodies]
-        return tuple(f"{n}.{what}" for n in names for what in ("pose", "twist", "acceleration"))
+        return tuple(signal for name in names for signal in frame_signals(name))
 
     def body_key(self, body: str) -> Any:
         """Return the weights."""
@@ -67,16 +68,16 @@ class PoseControl(PortLaw):
             return self.machine.body(body).moments.matrix4
         return self.weights[body].matrix4 if body in self.weights else np.zeros((4, 4))
 
-    def ask(self, chain: BodyChain, given: Mapping[str, Any]) -> VelocityRequest:
+    def ask(self, chain: BodyChain, reference: Mapping[str, Any]) -> VelocityRequest:
         """Return h = M nu_d - rate grad Ph."""
-        tape, wished, loads = chain.tape, [], []
+        tape, desired, loads = chain.tape, [], []
         for i, body in enumerate(self.machine.bodies):
-            signals = [given[f"{body.name}.{n}"] for n in ("pose", "twist", "acceleration")]
+            signals = [reference[name] for name in frame_signals(body.name)]
             twist, rate, pull, pull_rate = tape.call(self.pull, i, chain.placed[i], *signals)
-            wished.append((twist, rate))
+            desired.append((twist, rate))
             own = tape.call(momentum, i, twist, rate)
             loads.append(LoadWithRate(summed(tape, own[0], pull), summed(tape, own[1], pull_rate)))
-        return VelocityRequest(loads.__getitem__, rotor_drives(chain, self.machine, wished))
+        return VelocityRequest(loads.__getitem__, rotor_drives(chain, self.machine, desired))
 
     def pull(
         self, body: BodyMath, placed: PlacedLink, pose: Matrix, twist: Matrix, rate: Matrix
@@ -84,10 +85,10 @@ class PoseControl(PortLaw):
         """Return nu_d, its rate, -rate grad Ph and its rate (6 each), in link axes."""
         G, xi = body.body_pose(placed.pose), body.body_twist(placed.twist)
         K = constant(self._weight(body.joint.child))
-        wished, wished_rate, pull, pull_rate = _PULL(G, xi, pose, twist, rate, K)
+        desired, desired_rate, pull, pull_rate = _PULL(G, xi, pose, twist, rate, K)
         return (
-            body.twist_to_link(wished),
-            body.twist_to_link(wished_rate),
+            body.twist_to_link(desired),
+            body.twist_to_link(desired_rate),
             self.rate * body.to_link(pull),
             self.rate * body.to_link(pull_rate),
         )
@@ -99,12 +100,12 @@ def _pull() -> ca.Function:
     xi, twist, rate = (ca.SX.sym(name, 6) for name in ("xi", "twist", "rate"))
     R, Rd = G[:3, :3], Gd[:3, :3]
     turn = R.T @ Rd
-    wished = ca.vertcat(turn @ twist[:3], turn @ twist[3:])
+    desired = ca.vertcat(turn @ twist[:3], turn @ twist[3:])
     pull = -vee2((ca.DM.eye(4) - se3.inverse(G) @ Gd) @ K)
     moving = ca.vertcat(ca.vec(G), ca.vec(Gd), twist)
     speed = ca.vertcat(ca.vec(G @ se3.wed(xi)), ca.vec(Gd @ se3.wed(twist)), rate)
-    rates = ca.jtimes(ca.vertcat(wished, pull), moving, speed)
-    return ca.Function("pull", [G, xi, Gd, twist, rate, K], [wished, rates[:6], pull, rates[6:]])
+    rates = ca.jtimes(ca.vertcat(desired, pull), moving, speed)
+    return ca.Function("pull", [G, xi, Gd, twist, rate, K], [desired, rates[:6], pull, rates[6:]])
 
 
 _PULL = _pull()

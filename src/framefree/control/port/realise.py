@@ -18,27 +18,25 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from framefree.control.allocation import Allocation
 from framefree.control.law import ControlError
-from framefree.control.model import Model
+from framefree.control.shared.allocation import Allocated, Allocation
+from framefree.control.shared.input_map import rank
+from framefree.control.shared.limits import limited
+from framefree.control.shared.model import Model, at_configurations
 from framefree.geometry import se3
 from framefree.machine import Machine, Wrench
 from framefree.machine.part import set_field
 from framefree.machine.values import constant_pose
-from framefree.motion.actuation import input_bias, input_matrix
-from framefree.motion.maximal import Maximal
+from framefree.motion.actuation import input_matrix
 from framefree.motion.spatial import Matrix, Step
 from framefree.motion.spatial import Wrench as SpatialWrench
 from framefree.motion.tree import Tree
-
-SINGULAR = 1e-9
-"""Share of the largest singular value below which one counts as zero."""
 
 SAMPLES = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Port:
+class VirtualPort:
     """The virtual port of a machine without loops.
 
     Parameters
@@ -50,7 +48,7 @@ class Port:
 
     def __post_init__(self) -> None:
         machine = self.machine
-        if machine.loops or machine.couplings:
+        if machine.closed:
             raise ControlError(
                 f"port laws are for trees of bodies; `{machine.name}` has loops or couplings"
             )
@@ -61,63 +59,36 @@ class Port:
     @property
     def known(self) -> tuple[str, ...]:
         """What the model knows of the forces, in words."""
-        machine, found = self.machine, ["gyroscopic wrenches"]
+        machine, known = self.machine, ["gyroscopic wrenches"]
         gravity = machine.gravity
         if not isinstance(gravity, np.ndarray) or gravity.any():
-            found.insert(0, "weight")
-        found += [f"spring `{one.name}`" for one in machine.springs]
-        found += [f"damper `{one.name}`" for one in machine.dampers]
+            known.insert(0, "weight")
+        known += [f"spring `{one.name}`" for one in machine.springs]
+        known += [f"damper `{one.name}`" for one in machine.dampers]
         for joint in machine.joints:
             parts = {
                 "damping": isinstance(joint.damping, ca.SX) or np.any(joint.damping),
                 "friction": joint.has_friction,
                 "spring": joint.has_spring,
             }
-            found += [f"{what} of joint `{joint.name}`" for what, has in parts.items() if has]
-        return tuple(found + (["fluid"] if machine.fluid is not None else []))
-
-    @property
-    def unknown(self) -> tuple[str, ...]:
-        """What the port must account for beside the actuators."""
-        return ("contact", "disturbances", "forces that are not modelled")
-
-    @property
-    def directions(self) -> int:
-        """Number of directions of the port that move the machine, of 6N."""
-        return self.machine.nv
-
-    @cached_property
-    def equations(self) -> Maximal:
-        """The maximal form."""
-        return Maximal(self.machine)
+            known += [f"{what} of joint `{joint.name}`" for what, has in parts.items() if has]
+        return tuple(known + (["fluid"] if machine.fluid is not None else []))
 
     def measured(self, x: Any, v: Any, a: Any) -> np.ndarray:
         """Return the joint forces (nv) ``T^T tau`` of the whole port in a motion: M a + bias.
 
         x, v, a are of the joints.
         """
-        return np.asarray(self._inverse(*map(ca.DM, (x, v, a))).full()).ravel()
+        return self._tree.functions["inverse"](x, v, a).full().ravel()
 
     def residual(self, x: Any, v: Any, a: Any, u: Any) -> np.ndarray:
-        """Return what of the port (nv) the actuators' inputs u do not explain: what is unknown."""
-        given = self._actuated(*map(ca.DM, (x, v, u))).full().ravel()
-        return self.measured(x, v, a) - given
+        """Return what of the port (nv) the actuators' inputs u do not explain: contact and such."""
+        B, bias = (self._tree.functions[name] for name in ("input_matrix", "input_bias"))
+        return self.measured(x, v, a) - (B(x) @ ca.DM(u) + bias(x, v)).full().ravel()
 
     @cached_property
-    def _inverse(self) -> ca.Function:
-        x, v, a = (ca.SX.sym(n, k) for n, k in self._sizes("x", "v", "a"))
-        return ca.Function("port", [x, v, a], [Tree(self.machine).at(x, v).inverse(a)])
-
-    @cached_property
-    def _actuated(self) -> ca.Function:
-        x, v, u = (ca.SX.sym(n, k) for n, k in self._sizes("x", "v", "u"))
-        state = Tree(self.machine).at(x, v)
-        return ca.Function("actuated", [x, v, u], [input_matrix(state) @ u + input_bias(state)])
-
-    def _sizes(self, *names: str) -> list[tuple[str, int]]:
-        machine = self.machine
-        sizes = {"x": machine.nx, "v": machine.nv, "a": machine.nv, "u": machine.nu}
-        return [(name, sizes[name]) for name in names]
+    def _tree(self) -> Tree:
+        return Tree(self.machine)
 
     # ------------------------------------------------------------------ realisation
 
@@ -131,7 +102,7 @@ class Port:
         """Number of directions, of nv, that the actuators reach; at random states the least."""
         if self.full:
             return self.machine.nv
-        return int(min((_rank(B) for B in self._samples), default=0))
+        return min(map(rank, self._samples), default=0)
 
     @property
     def exact(self) -> bool:
@@ -144,11 +115,8 @@ class Port:
         if not machine.nu:
             return []
         x = ca.SX.sym("x", machine.nx)
-        values = machine.parameters
-        inputs = [x, *([values.symbols] if len(values) else [])]
-        B = ca.Function("B", inputs, [ca.densify(input_matrix(Tree(machine).at(x)))])
-        more = [values.values()] if len(values) else []
-        return [B(machine.random(rng), *more).full() for _ in range(SAMPLES)]
+        B = input_matrix(self._tree.at(x))
+        return at_configurations(machine, x, B, machine.numeric.random(rng, SAMPLES))
 
     def inputs_of_bodies(self, wrenches: list[Matrix]) -> Matrix:
         """Return inputs (nu) that put these wrenches (6 each, body axes) on the bodies."""
@@ -161,12 +129,9 @@ class Port:
             u[machine.u_slice[actuator.name]] = inverse @ at_frame
         return u
 
-    def inputs_of_joints(self, x: Matrix, v: Matrix, force: Matrix) -> tuple[Matrix, Matrix]:
+    def inputs_of_joints(self, x: Matrix, v: Matrix, force: Matrix) -> Allocated:
         """Return inputs (nu) for joint forces (nv), and the joint forces that are not realised."""
-        if not self.machine.nu:
-            return ca.SX(0, 1), force
-        found = self._allocation(self._allocation.model.at(x, v), force)
-        return found.u, found.unrealised
+        return self._allocation(self._allocation.model.at(x, v), force)
 
     @cached_property
     def _allocation(self) -> Allocation:
@@ -174,19 +139,13 @@ class Port:
 
     @cached_property
     def limited(self) -> bool:
-        """Whether inputs have limits: then not every command is realised."""
-        bounds = np.concatenate(self.machine.input_limits)
-        return bool(np.isfinite(bounds).any() or len(self.machine.input_polytope[1]))
-
-
-def _rank(B: np.ndarray) -> int:
-    sizes = np.linalg.svd(B, compute_uv=False)
-    return int((sizes > SINGULAR * max(sizes.max(initial=0.0), 1e-300)).sum())
+        """Whether anything limits what the actuators give: then not every command is realised."""
+        return limited(self.machine)
 
 
 def _full_ports(machine: Machine) -> tuple[Any, ...] | None:
     """Return an actuator with six independent inputs for every body; None where one lacks it."""
-    found: dict[str, Any] = {}
+    on_bodies: dict[str, Any] = {}
     for actuator in machine.actuators:
         if not isinstance(actuator, Wrench):
             if not actuator.nu or actuator.bias(ca.SX(9, 1), ca.SX(9, 1)) is not None:
@@ -194,11 +153,11 @@ def _full_ports(machine: Machine) -> tuple[Any, ...] | None:
             continue
         directions = actuator.directions
         constant = isinstance(directions, np.ndarray) and directions.shape == (6, 6)
-        if constant and _rank(directions) == 6:
-            found.setdefault(machine.frame(actuator.frame).body, actuator)
-    if any(body.name not in found for body in machine.bodies):
+        if constant and rank(directions) == 6:
+            on_bodies.setdefault(machine.frame(actuator.frame).body, actuator)
+    if any(body.name not in on_bodies for body in machine.bodies):
         return None
-    return tuple(found[body.name] for body in machine.bodies)
+    return tuple(on_bodies[body.name] for body in machine.bodies)
 
 
 def has_joint_part(machine: Machine, i: int) -> bool:

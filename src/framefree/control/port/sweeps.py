@@ -30,11 +30,10 @@ from framefree.control.port.bodies import (
     place,
     turning,
 )
+from framefree.control.shared.factor import SymmetricFactor
 from framefree.motion.loops import BodyMath, Tape, inwards, summed
 from framefree.motion.spatial import Matrix, Step, Twist, Wrench
 
-SINGULAR = 1e-12
-"""Pivots of the task's mobility, scaled, are not taken as smaller than this."""
 
 
 class LoadWithRate(NamedTuple):
@@ -66,7 +65,8 @@ class FrameOnLink:
         half = self.step.twist_into(Twist.of(mobility)).vector
         mine = self.step.twist_into(Twist.of(half.T)).vector
         gap = desired - self.step.twist_into(Twist.of(twist)).vector
-        wrench, pivot = solve_with_pivot(mine, gap)
+        factor = SymmetricFactor(mine)
+        wrench, pivot = factor.solve(gap), factor.least
         on_link = self.step.wrench_out(Wrench.of(wrench)).vector
         return on_link if load is None else on_link + load, pivot
 
@@ -97,7 +97,7 @@ class VelocityRequest(NamedTuple):
     task: FrameTask | None = None
 
 
-class BodyVelocities(NamedTuple):
+class BodyRates(NamedTuple):
     """Twists (6) of the links, rates (nv) and wrenches (6) of the joints."""
 
     twists: list[Any]
@@ -108,8 +108,8 @@ class BodyVelocities(NamedTuple):
 class ReferenceVelocity(NamedTuple):
     """The reference velocity at every body, its rate, and the least pivot of the task or None."""
 
-    velocity: BodyVelocities
-    rate: BodyVelocities
+    velocity: BodyRates
+    rate: BodyRates
     pivot: Any
 
 
@@ -151,7 +151,7 @@ def reference_velocity(
     workspace should stay near the processor.
     """
     tape, task = chain.tape, request.task
-    velocity, rate = BodyVelocities([], [], []), BodyVelocities([], [], [])
+    velocity, rate = BodyRates([], [], []), BodyRates([], [], [])
     drives = [one or LoadWithRate(None, None) for one in request.drives]
     own = _RightSide([None] * chain.count, [one.value for one in drives], [None] * chain.count)
     changed = _RightSide([None] * chain.count, [one.rate for one in drives], [None] * chain.count)
@@ -199,7 +199,7 @@ class _ProjectedSystem:
         self._mobility: Any = None
 
     def solve(
-        self, right: _RightSide, prepare: Callable[[int], None], desired: Any, to: BodyVelocities
+        self, right: _RightSide, prepare: Callable[[int], None], desired: Any, to: BodyRates
     ) -> Iterator[int]:
         """Append the solution to `to`; yield the bodies, base first, as they are appended.
 
@@ -214,7 +214,7 @@ class _ProjectedSystem:
 
         inwards(self.tape, visit, channels=2)
         if self.task is not None:
-            free = BodyVelocities([], [], [])
+            free = BodyRates([], [], [])
             for i in bodies:
                 self._outward(i, right, free, full=False)
             self._push(right.loads, free.twists, desired)
@@ -238,7 +238,7 @@ class _ProjectedSystem:
         self._eliminated[i], passed = self.tape.call(step, i, *body, *values)
         return passed
 
-    def _outward(self, i: int, right: _RightSide, to: BodyVelocities, full: bool) -> None:
+    def _outward(self, i: int, right: _RightSide, to: BodyRates, full: bool) -> None:
         """Append body i to a solution; in full with the rate and the wrench of its joint."""
         body = (self.chain.placed[i].step, self._factors[i], self._eliminated[i])
         values = (self.chain.above(i, to.twists), right.drives[i], right.biases[i])
@@ -272,37 +272,3 @@ class _ProjectedSystem:
             self.tape.forget(above)
             above = own
         return above
-
-
-def solve_with_pivot(matrix: Matrix, right: Matrix) -> tuple[Matrix, Matrix]:
-    """Solve with a 6x6 mobility, and return the least pivot too.
-
-    By L D L^T, linear and angular rows scaled so that their mean diagonal entries are 1; pivots
-    count as `SINGULAR` at least, so that the result is finite.
-    """
-    n = 6
-    means = [ca.trace(matrix[k : k + 3, k : k + 3]) / 3 for k in (0, 3)]
-    scale = [1 / ca.sqrt(means[i // 3]) for i in range(n)]
-    L = [[ca.SX(0)] * n for _ in range(n)]
-    LD = [[ca.SX(0)] * n for _ in range(n)]
-    reciprocal, least = [ca.SX(0)] * n, ca.SX(np.inf)
-    for j in range(n):
-        pivot = matrix[j, j] * scale[j] ** 2
-        for k in range(j):
-            pivot = pivot - LD[j][k] * L[j][k]
-        least = ca.fmin(least, pivot)
-        reciprocal[j] = 1 / ca.fmax(pivot, SINGULAR)
-        for i in range(j + 1, n):
-            value = matrix[i, j] * scale[i] * scale[j]
-            for k in range(j):
-                value = value - L[i][k] * LD[j][k]
-            LD[i][j], L[i][j] = value, value * reciprocal[j]
-    rows = [right[i, :] * scale[i] for i in range(n)]
-    for i in range(n):
-        for k in range(i):
-            rows[i] = rows[i] - L[i][k] * rows[k]
-    for i in reversed(range(n)):
-        rows[i] = rows[i] * reciprocal[i]
-        for k in range(i + 1, n):
-            rows[i] = rows[i] - L[k][i] * rows[k]
-    return ca.vertcat(*(rows[i] * scale[i] for i in range(n))), least

@@ -8,7 +8,7 @@ import casadi as ca
 
 from framefree.control.port.base import PortLaw, rotor_drives
 from framefree.control.port.bodies import PlacedLink
-from framefree.control.port.sweeps import BodyChain, LoadWithRate, VelocityRequest
+from framefree.control.port.sweeps import VelocityRequest, LoadWithRate, BodyChain
 from framefree.geometry import se3
 from framefree.motion.loops import BodyMath
 from framefree.motion.spatial import Matrix, Twist
@@ -30,15 +30,15 @@ class VelocityControl(PortLaw):
         names = [body.name for body in self.machine.bodies]
         return tuple(f"{name}.{what}" for name in names for what in ("velocity", "velocity_rate"))
 
-    def ask(self, chain: BodyChain, given: Mapping[str, Any]) -> VelocityRequest:
+    def ask(self, chain: BodyChain, reference: Mapping[str, Any]) -> VelocityRequest:
         """Return h = M nu_d."""
-        wished, loads = [], []
+        desired, loads = [], []
         for i, body in enumerate(self.machine.bodies):
-            signals = (given[f"{body.name}.velocity"], given[f"{body.name}.velocity_rate"])
+            signals = (reference[f"{body.name}.velocity"], reference[f"{body.name}.velocity_rate"])
             pair = chain.tape.call(_in_link, i, chain.placed[i], *signals)
-            wished.append(pair)
+            desired.append(pair)
             loads.append(LoadWithRate(*chain.tape.call(momentum, i, *pair)))
-        return VelocityRequest(loads.__getitem__, rotor_drives(chain, self.machine, wished))
+        return VelocityRequest(loads.__getitem__, rotor_drives(chain, self.machine, desired))
 
 
 def _in_link(
@@ -49,8 +49,8 @@ def _in_link(
     w = body.body_twist(placed.twist)[3:]
     parts = [R.T @ velocity[:3], R.T @ velocity[3:]]
     rates = [
-        R.T @ given - ca.cross(w, part)
-        for given, part in zip((rate[:3], rate[3:]), parts, strict=True)
+        R.T @ half - ca.cross(w, part)
+        for half, part in zip((rate[:3], rate[3:]), parts, strict=True)
     ]
     return body.twist_to_link(ca.vertcat(*parts)), body.twist_to_link(ca.vertcat(*rates))
 

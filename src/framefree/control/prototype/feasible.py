@@ -66,8 +66,8 @@ def feasibility(machine: Machine, reference: Reference, times: Any) -> Feasibili
     for i, moment in enumerate(t):
         need, B, M = (np.array(value) for value in function(moment))
         root = np.linalg.inv(np.linalg.cholesky(M))
-        found = np.linalg.lstsq(root @ B, (root @ need).ravel(), rcond=None)[0]
-        u[i], force[i] = found[: machine.nu], need.ravel() - B @ found
+        solution = np.linalg.lstsq(root @ B, (root @ need).ravel(), rcond=None)[0]
+        u[i], force[i] = solution[: machine.nu], need.ravel() - B @ solution
     A, b = machine.input_polytope
     margin = (b - u @ A.T).min(axis=1) if len(b) else np.full(len(t), np.inf)
     return Feasibility(t, u, force, margin)
@@ -76,7 +76,7 @@ def feasibility(machine: Machine, reference: Reference, times: Any) -> Feasibili
 def _columns(machine: Machine, state: Any, x: Any, v: Any) -> Any:
     """Return B, and beside it A^T of loops and couplings, whose forces come by themselves."""
     B = actuation.input_matrix(state)
-    if not (machine.loops or machine.couplings):
+    if not machine.closed:
         return B
     rows = Constrained(machine).quantity("constraint").trace(x=x, v=v)
     return ca.horzcat(B, ca.SX(rows["A"].value).T)

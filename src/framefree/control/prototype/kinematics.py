@@ -19,7 +19,7 @@ from framefree.machine.values import constant_pose
 Matrix = Any
 
 
-class Kinematics(NamedTuple):
+class RelativeKinematics(NamedTuple):
     """Of frame b seen from frame a: pose (4x4), Jacobian (6 x nv) in b's axes, and its rate."""
 
     G: Matrix
@@ -35,7 +35,7 @@ class Kinematics(NamedTuple):
         return self.J @ a + self.J_rate @ v
 
 
-class Way(NamedTuple):
+class JointRoute(NamedTuple):
     """Joints from frame a up to where it meets the way of b, and down to b."""
 
     start: np.ndarray
@@ -49,7 +49,7 @@ class Way(NamedTuple):
         return tuple(joint for joint in (*self.up, *self.down) if joint.nv)
 
 
-def way(machine: Machine, a: str, b: str) -> Way:
+def route_between(machine: Machine, a: str, b: str) -> JointRoute:
     """Return the way from frame a to frame b of a machine."""
     first, last = machine.frame(a), machine.frame(b)
     from_a = _ancestors(machine, machine.body_index[first.body])
@@ -58,22 +58,22 @@ def way(machine: Machine, a: str, b: str) -> Way:
         from_a, from_b = from_a[:-1], from_b[:-1]
     up = tuple(machine.joints[i] for i in from_a)
     down = tuple(machine.joints[i] for i in reversed(from_b))
-    return Way(first.pose, up, down, last.pose)
+    return JointRoute(first.pose, up, down, last.pose)
 
 
 def _ancestors(machine: Machine, index: int) -> list[int]:
     """Return a body's index and those of all that carry it."""
-    found = []
+    carriers = []
     while index >= 0:
-        found.append(index)
+        carriers.append(index)
         index = machine.parent[index]
-    return found
+    return carriers
 
 
-def along(machine: Machine, route: Way, x: Matrix, v: Matrix) -> Kinematics:
+def along(machine: Machine, route: JointRoute, x: Matrix, v: Matrix) -> RelativeKinematics:
     """Return how the end of a way moves, seen from its start, at a state of the machine."""
     nv = machine.nv
-    at = Kinematics(ca.SX.eye(4), ca.SX(6, nv), ca.SX(6, nv))
+    at = RelativeKinematics(ca.SX.eye(4), ca.SX(6, nv), ca.SX(6, nv))
     at = _carried(at, se3.inverse(constant_pose(route.start)))
     # A frame's own pose leads from the body to the frame; the way begins at the frame.
     for joint in route.up:
@@ -87,7 +87,9 @@ def along(machine: Machine, route: Way, x: Matrix, v: Matrix) -> Kinematics:
     return _carried(at, constant_pose(route.end))
 
 
-def _joint(machine: Machine, joint: Joint, x: Matrix, v: Matrix) -> tuple[Kinematics, Matrix]:
+def _joint(
+    machine: Machine, joint: Joint, x: Matrix, v: Matrix
+) -> tuple[RelativeKinematics, Matrix]:
     """Return pose, Jacobian and its rate of a joint alone, and the joint's twist."""
     own = machine.v_slice[joint.name]
     q, rate = x[machine.x_slice[joint.name], :], v[own, :]
@@ -96,7 +98,7 @@ def _joint(machine: Machine, joint: Joint, x: Matrix, v: Matrix) -> tuple[Kinema
     J[:, own] = S
     if not joint.kind.constant_jacobian:
         J_rate[:, own] = _subspace_rate(joint)(q, rate)
-    return Kinematics(joint.kind.pose(q), J, J_rate), S @ rate
+    return RelativeKinematics(joint.kind.pose(q), J, J_rate), S @ rate
 
 
 def _subspace_rate(joint: Joint) -> ca.Function:
@@ -106,25 +108,25 @@ def _subspace_rate(joint: Joint) -> ca.Function:
     return ca.Function("subspace_rate", [x, v], [ca.reshape(rate, *S.shape)])
 
 
-def _backwards(step: Kinematics, twist: Matrix) -> Kinematics:
+def _backwards(step: RelativeKinematics, twist: Matrix) -> RelativeKinematics:
     """Return the same motion seen from the other side."""
     Ad = se3.adjoint(step.G)
     turned = step.J_rate + se3.little_adjoint(ca.densify(twist)) @ step.J
-    return Kinematics(se3.inverse(step.G), -Ad @ step.J, -Ad @ turned)
+    return RelativeKinematics(se3.inverse(step.G), -Ad @ step.J, -Ad @ turned)
 
 
-def _moved(at: Kinematics, step: Kinematics, v: Matrix) -> Kinematics:
+def _moved(at: RelativeKinematics, step: RelativeKinematics, v: Matrix) -> RelativeKinematics:
     Ad = se3.adjoint(se3.inverse(step.G))
     J, twist = Ad @ at.J, ca.densify(step.J @ v)
     rate = Ad @ at.J_rate - se3.little_adjoint(twist) @ J
     G = se3.compose(at.G, step.G)
-    return Kinematics(G, ca.sparsify(J + step.J), ca.sparsify(rate + step.J_rate))
+    return RelativeKinematics(G, ca.sparsify(J + step.J), ca.sparsify(rate + step.J_rate))
 
 
-def _carried(at: Kinematics, pose: Matrix) -> Kinematics:
+def _carried(at: RelativeKinematics, pose: Matrix) -> RelativeKinematics:
     """Return the motion of a frame with this constant pose on the one so far."""
     if ca.DM(ca.SX(pose)).is_eye() if ca.SX(pose).is_constant() else False:
         return at
     Ad = se3.adjoint(se3.inverse(pose))
     G = se3.compose(at.G, pose)
-    return Kinematics(G, ca.sparsify(Ad @ at.J), ca.sparsify(Ad @ at.J_rate))
+    return RelativeKinematics(G, ca.sparsify(Ad @ at.J), ca.sparsify(Ad @ at.J_rate))

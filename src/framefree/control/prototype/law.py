@@ -1,7 +1,7 @@
 """Tracking control by a prototype: the machine is made to move like another, stable one."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -9,15 +9,15 @@ from typing import Any, ClassVar
 import casadi as ca
 import numpy as np
 
-from framefree.control.allocation import Allocation
 from framefree.control.law import Command, ControlError, Law
-from framefree.control.model import Model
 from framefree.control.prototype import template
 from framefree.control.prototype import transport as maps
-from framefree.control.prototype.kinematics import along, way
+from framefree.control.prototype.kinematics import along, route_between
 from framefree.control.prototype.kinetics import Kinetics
-from framefree.control.prototype.parameters import PairParameters, collected
-from framefree.control.prototype.template import Motion, Sided, Template
+from framefree.control.prototype.parameters import KINDS, PairParameters, collected
+from framefree.control.prototype.template import Template, TrackedMotion, TrackedPair
+from framefree.control.shared.allocation import UNITS, Allocation
+from framefree.control.shared.model import Model, at_configurations
 from framefree.geometry import se3
 from framefree.machine import Machine
 from framefree.motion import actuation
@@ -66,10 +66,11 @@ class PrototypeControl(Law):
 
     Notes
     -----
-    Signals: "W" error energy; "W_rate" its rate as the model has it under the inputs;
-    "W_loss" what the prototype's dampers take, which is -W_rate where W is a Lyapunov function;
-    "matching_force" (nv) M_bar a + b_bar, by which the machine differs from its prototype;
-    "gauss" half its square in the metric 1/M_bar: what is left of Gauss's constraint.
+    Signals: "W" error energy; "W_rate" its rate as the model has it under what its actuators give,
+    within their limits; "W_loss" what the prototype's dampers take, which is -W_rate where W is a
+    Lyapunov function; "matching_force" (nv) M_bar a + b_bar, by which the machine differs from its
+    prototype; "gauss" half its square in the metric 1/M_bar: what is left of Gauss's constraint;
+    "unrealised" (nv) the joint forces that lack for the prototype's accelerations.
     """
 
     machine: Machine
@@ -82,7 +83,7 @@ class PrototypeControl(Law):
 
     needs = ("x", "v", "a")
     units: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {"W": "J", "W_rate": "W", "W_loss": "W", "gauss": "N m/s^2"}
+        {"W": "J", "W_rate": "W", "W_loss": "W", "gauss": "N m/s^2", **UNITS}
     )
 
     def __post_init__(self) -> None:
@@ -91,7 +92,7 @@ class PrototypeControl(Law):
                 f"`approach` must be one of {', '.join(APPROACHES)}, got {self.approach!r}"
             )
         machine = self.machine
-        if self._closed and self.approach == "energy":
+        if self.machine.closed and self.approach == "energy":
             raise ControlError(
                 f"no transport map is known for `{machine.name}`, which has loops or couplings: "
                 'choose the approach "body" or "particle"'
@@ -109,15 +110,14 @@ class PrototypeControl(Law):
     @cached_property
     def pairs(self) -> tuple[PairParameters, ...]:
         """All parameters by pair of frames."""
-        given = {"inertia": self.inertia, "damping": self.damping, "stiffness": self.stiffness}
-        found = collected(self.machine, given)
-        if not any(pair.inertia is not None for pair in found):
+        pairs = collected(self.machine, {kind: getattr(self, kind) for kind in KINDS})
+        if not any(pair.inertia is not None for pair in pairs):
             raise ControlError("a prototype needs `inertia` for at least one frame")
-        return found
+        return pairs
 
     @cached_property
     def _ways(self) -> tuple:
-        return tuple(way(self.machine, pair.a, pair.b) for pair in self.pairs)
+        return tuple(route_between(self.machine, pair.a, pair.b) for pair in self.pairs)
 
     @cached_property
     def _carried(self) -> maps.Transport | None:
@@ -131,46 +131,35 @@ class PrototypeControl(Law):
 
     @cached_property
     def allocation(self) -> Allocation:
-        """How inputs are found, within limits if wanted; loops are dealt with beforehand."""
-        tree = replace(self.machine, loops=(), couplings=())
-        return Allocation(Model(tree), limits=self.limits)
-
-    @property
-    def _closed(self) -> bool:
-        return bool(self.machine.loops or self.machine.couplings)
+        """From wanted accelerations to inputs, within limits if wanted."""
+        return Allocation(Model(self.machine.tree), limits=self.limits)
 
     @cached_property
     def _constrained(self) -> Constrained:
         return Constrained(self.machine)
 
-    def _sampled(self, x: Matrix, *values: Matrix) -> Any:
+    def _sampled(self, x: Matrix, *values: Matrix) -> list[np.ndarray]:
         """Return numbers of functions of x alone at a few configurations."""
-        machine = self.machine
-        known = [machine.parameters.symbols] if len(machine.parameters) else []
-        function = ca.Function("sampled", [x, *known], [ca.densify(ca.SX(v)) for v in values])
-        given = [machine.parameters.defaults] if known else []
-        rng = np.random.default_rng(4)
-        if self._closed:
-            places = [self._constrained.assemble(parameters=given[0] if given else None)]
+        machine, rng = self.machine, np.random.default_rng(4)
+        if machine.closed:
+            values_of = machine.parameters.defaults if len(machine.parameters) else None
+            places = [self._constrained.assemble(parameters=values_of)]
         else:
-            places = [machine.random(rng) for _ in range(_SAMPLES)]
-        rows = [function.call([place, *given]) for place in places]
-        found = [np.array([np.array(row[i]) for row in rows]) for i in range(len(values))]
-        return found[0] if len(found) == 1 else found
+            places = machine.numeric.random(rng, _SAMPLES)
+        return [np.array(at_configurations(machine, x, value, places)) for value in values]
 
     def _moves(self) -> bool:
         x = ca.SX.sym("x", self.machine.nx)
-        return bool(np.abs(self._sampled(x, actuation.input_matrix(self._model.at(x)))).max() > 0)
+        (B,) = self._sampled(x, actuation.input_matrix(self._model.at(x)))
+        return bool(np.abs(B).max() > 0)
 
     def _check_definite(self) -> None:
         """Refuse parameters that leave motions without inertia, or that drive the machine off."""
         machine = self.machine
         x, rest = ca.SX.sym("x", machine.nx), ca.SX(machine.nv, 1)
         sides = self._sides(x, rest, x, rest)
-        forms = [template.projected(sides, k) for k in ("inertia", "damping", "stiffness")]
-        for name, samples in zip(
-            ("inertia", "damping", "stiffness"), self._sampled(x, *forms), strict=True
-        ):
+        forms = [template.projected(sides, kind) for kind in KINDS]
+        for name, samples in zip(KINDS, self._sampled(x, *forms), strict=True):
             scaled = np.array([_scaled(one) for one in samples])
             lowest = np.linalg.eigvalsh(scaled)[:, 0].min()
             if name == "inertia" and lowest < 1e-10:
@@ -199,22 +188,17 @@ class PrototypeControl(Law):
         x, x_R = ca.SX.sym("x", machine.nx), ca.SX.sym("x_R", machine.nx)
         rest = ca.SX(machine.nv, 1)
         Psi, _ = maps.with_rate(machine, self._carried, (x, rest), (x_R, rest))
-        motion = Motion(rest, rest, rest)
+        motion = TrackedMotion(rest, rest, rest)
         push, push_R = ca.SX(machine.nv, 1), ca.SX(machine.nv, 1)
         for side in self._sides(x, rest, x_R, rest):
             e = side.moving(motion)
             push += side.now.J.T @ e.pull
             push_R -= side.reference.J.T @ (se3.adjoint(e.G_ER).T @ e.pull)
-        both = ca.vertcat(x, x_R)
-        off = ca.densify(push_R + Psi.T @ push)
-        known = [machine.parameters.symbols] if len(machine.parameters) else []
-        given = [machine.parameters.defaults] if known else []
-        outputs = [off, ca.densify(push), ca.densify(push_R)]
-        function = ca.Function("off", [both, *known], outputs)
+        values = ca.horzcat(push_R + Psi.T @ push, push, push_R)
         rng = np.random.default_rng(5)
-        for _ in range(_SAMPLES):
-            states = np.concatenate([machine.random(rng), machine.random(rng)])
-            left, *sizes = (np.abs(np.array(o)).max() for o in function.call([states, *given]))
+        states = np.hstack([machine.numeric.random(rng, _SAMPLES) for _ in range(2)])
+        for sample in at_configurations(machine, ca.vertcat(x, x_R), values, states):
+            left, *sizes = np.abs(sample).max(axis=0)
             if not left <= 1e-8 * max(*sizes, 1e-300):
                 raise ControlError(
                     "`transport` does not carry the potential: d_R V + Psi^T dV must be zero, but "
@@ -223,16 +207,16 @@ class PrototypeControl(Law):
 
     # ------------------------------------------------------------------ the law
 
-    def _sides(self, x: Matrix, v: Matrix, x_R: Matrix, v_R: Matrix) -> tuple[Sided, ...]:
+    def _sides(self, x: Matrix, v: Matrix, x_R: Matrix, v_R: Matrix) -> tuple[TrackedPair, ...]:
         return tuple(
-            Sided(pair, along(self.machine, w, x, v), along(self.machine, w, x_R, v_R))
+            TrackedPair(pair, along(self.machine, w, x, v), along(self.machine, w, x_R, v_R))
             for pair, w in zip(self.pairs, self._ways, strict=True)
         )
 
     def template(self, x: Matrix, v: Matrix, reference: Mapping[str, Matrix]) -> Template:
         """Return the desired closed loop at a state and a reference, as casadi expressions."""
         x_R, v_R, a_R = (reference[name] for name in ("x", "v", "a"))
-        sides, motion = self._sides(x, v, x_R, v_R), Motion(v, v_R, a_R)
+        sides, motion = self._sides(x, v, x_R, v_R), TrackedMotion(v, v_R, a_R)
         if self._carried is None:
             return {"particle": template.particle, "body": template.body}[self.approach](
                 sides, motion
@@ -243,13 +227,13 @@ class PrototypeControl(Law):
     def kinetics(self, x: Matrix, v: Matrix) -> Kinetics:
         """Return M, b and B of the machine at a state, and the rows of its loops."""
         state = self._model.at(x, v)
-        bias = state.inverse(ca.SX(self.machine.nv, 1)) - actuation.input_bias(state)
-        B = actuation.input_matrix(state)
-        if not self._closed:
-            return Kinetics(state, bias, B)
+        own = state.inverse(ca.SX(self.machine.nv, 1))
+        parts = state, own, actuation.input_matrix(state), actuation.input_bias(state)
+        if not self.machine.closed:
+            return Kinetics(*parts)
         rows = self._constrained.quantity("constraint").trace(x=x, v=v)
         A, c = (ca.SX(rows[name].value) for name in ("A", "b"))
-        return Kinetics(state, bias, B, A, c)
+        return Kinetics(*parts, A, c)
 
     def control(
         self, t: Matrix, x: Matrix, v: Matrix, reference: Mapping[str, Matrix], memory: Matrix
@@ -257,7 +241,7 @@ class PrototypeControl(Law):
         """Return the inputs nearest to the template's accelerations."""
         plant, wanted = self.kinetics(x, v), self.template(x, v, reference)
         u = plant.nearest(self.allocation, wanted.M, wanted.b)
-        a = plant.accelerations(u)
+        a = plant.accelerations(self.allocation.given(plant.state, u))
         left = ca.densify(wanted.M @ a + wanted.b)
         signals = {
             "W": wanted.W,
@@ -265,6 +249,7 @@ class PrototypeControl(Law):
             "W_loss": wanted.loss,
             "gauss": ca.dot(left, solve_symmetric(wanted.M, left)) / 2,
             "matching_force": left,
+            "unrealised": plant.missing(wanted.M, left),
         }
         return Command(ca.densify(u), signals)
 

@@ -27,38 +27,42 @@ class PairParameters:
 
     def matrix4(self, kind: str) -> Any:
         """Return the 4x4 form of one kind, as a casadi matrix."""
-        moments = getattr(self, kind)
-        return ca.SX(4, 4) if moments is None else ca.sparsify(ca.SX(constant(moments.matrix4)))
+        return self._form(kind, "matrix4", 4)
 
     def matrix6(self, kind: str) -> Any:
         """Return the 6x6 form of one kind, as a casadi matrix."""
+        return self._form(kind, "matrix6", 6)
+
+    def _form(self, kind: str, form: str, size: int) -> Any:
         moments = getattr(self, kind)
-        return ca.SX(6, 6) if moments is None else ca.sparsify(ca.SX(constant(moments.matrix6)))
+        if moments is None:
+            return ca.SX(size, size)
+        return ca.sparsify(ca.SX(constant(getattr(moments, form))))
 
 
-def collected(machine: Machine, given: Mapping[str, Mapping]) -> tuple[PairParameters, ...]:
+def collected(machine: Machine, parameters: Mapping[str, Mapping]) -> tuple[PairParameters, ...]:
     """Return the parameters by pair.
 
     Parameters
     ----------
     machine : Machine
-    given : mapping of "inertia", "damping", "stiffness" to mapping of pair to Moments
+    parameters : mapping of "inertia", "damping", "stiffness" to mapping of pair to Moments
     """
-    found: dict[Pair, dict[str, Moments]] = {}
+    pairs: dict[Pair, dict[str, Moments]] = {}
     for kind in KINDS:
-        for key, moments in given[kind].items():
+        for key, moments in parameters[kind].items():
             a, b = named_pair(machine, key, kind)
             if not isinstance(moments, Moments):
                 raise ControlError(
                     f"the {kind} of (`{a}`, `{b}`) must be Moments, got {type(moments).__name__}"
                 )
-            if (b, a) in found:
+            if (b, a) in pairs:
                 raise ControlError(
                     f"the {kind} of (`{a}`, `{b}`) is given for the pair in one order and another "
                     "parameter in the other; moments belong to the second frame: use one order"
                 )
-            found.setdefault((a, b), {})[kind] = moments
-    return tuple(PairParameters(a, b, **kinds) for (a, b), kinds in found.items())
+            pairs.setdefault((a, b), {})[kind] = moments
+    return tuple(PairParameters(a, b, **kinds) for (a, b), kinds in pairs.items())
 
 
 def named_pair(machine: Machine, key: Any, kind: str) -> Pair:

@@ -14,16 +14,20 @@ from typing import Any, NamedTuple
 
 import casadi as ca
 
-from framefree.control.prototype.kinematics import Kinematics
+from framefree.control.prototype.kinematics import RelativeKinematics
 from framefree.control.prototype.parameters import PairParameters
-from framefree.geometry import se3, so3
-from framefree.geometry.operators import Wed, vee2
+from framefree.geometry import se3
+from framefree.geometry.operators import vee2
 from framefree.motion.spatial import symmetric
+from framefree.motion.tree.coriolis import BODY_FACTORS
 
 Matrix = Any
 
+_skew = BODY_FACTORS["skew"]
+"""C_ab(xi), skew, with C_ab(xi) xi = -ad_xi^T M_ab xi."""
 
-class Motion(NamedTuple):
+
+class TrackedMotion(NamedTuple):
     """Velocities now, and velocities and accelerations of the reference."""
 
     v: Matrix
@@ -32,22 +36,22 @@ class Motion(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Sided:
+class TrackedPair:
     """One pair of frames: its parameters, its kinematics now and at the reference."""
 
     parameters: PairParameters
-    now: Kinematics
-    reference: Kinematics
+    now: RelativeKinematics
+    reference: RelativeKinematics
 
-    def moving(self, motion: Motion) -> "Errors":
+    def moving(self, motion: TrackedMotion) -> "PairErrors":
         """Return the errors of the pair."""
-        return Errors(self, motion)
+        return PairErrors(self, motion)
 
 
-class Errors:
-    """Errors of one pair of frames; G_ER = G_E^-1 = G^-1 G_R."""
+class PairErrors:
+    """PairErrors of one pair of frames; G_ER = G_E^-1 = G^-1 G_R."""
 
-    def __init__(self, pair: Sided, motion: Motion) -> None:
+    def __init__(self, pair: TrackedPair, motion: TrackedMotion) -> None:
         now, reference = pair.now, pair.reference
         self.J = now.J
         self.G_ER = se3.compose(se3.inverse(now.G), reference.G)
@@ -125,12 +129,12 @@ class Template:
     rate: Callable[[Matrix], Matrix]
 
 
-def desired_inertia(pairs: Sequence[Sided]) -> Matrix:
+def desired_inertia(pairs: Sequence[TrackedPair]) -> Matrix:
     """Return ``M = sum J^T M_ab J`` (nv x nv)."""
     return projected(pairs, "inertia")
 
 
-def projected(pairs: Sequence[Sided], kind: str) -> Matrix:
+def projected(pairs: Sequence[TrackedPair], kind: str) -> Matrix:
     """Return ``sum J^T X_ab J`` (nv x nv) of one kind of parameters."""
     nv = pairs[0].now.J.shape[1]
     total = ca.SX(nv, nv)
@@ -140,7 +144,7 @@ def projected(pairs: Sequence[Sided], kind: str) -> Matrix:
     return total
 
 
-def particle(pairs: Sequence[Sided], motion: Motion) -> Template:
+def particle(pairs: Sequence[TrackedPair], motion: TrackedMotion) -> Template:
     """Every point p of the template would follow m e'' + d e' + k e = 0, e = r_p - r_p(x_R)."""
     errors = [pair.moving(motion) for pair in pairs]
     b = _sum(
@@ -160,7 +164,7 @@ def particle(pairs: Sequence[Sided], motion: Motion) -> Template:
     return Template(desired_inertia(pairs), b, W, loss, rate)
 
 
-def body(pairs: Sequence[Sided], motion: Motion) -> Template:
+def body(pairs: Sequence[TrackedPair], motion: TrackedMotion) -> Template:
     """Every pair's G_E would move like a free body with spring and damper."""
     errors = [pair.moving(motion) for pair in pairs]
     b = _sum(
@@ -179,7 +183,7 @@ def body(pairs: Sequence[Sided], motion: Motion) -> Template:
 
 
 def energy(
-    pairs: Sequence[Sided], motion: Motion, transport: Matrix, transport_rate: Matrix
+    pairs: Sequence[TrackedPair], motion: TrackedMotion, transport: Matrix, transport_rate: Matrix
 ) -> Template:
     """W = 1/2 |v - Psi v_R|^2_M + V would fall by the dampers alone, whatever the reference.
 
@@ -190,7 +194,7 @@ def energy(
     M, D = desired_inertia(pairs), projected(pairs, "damping")
     v_E = motion.v - transport @ motion.v_R
     turning = _sum(
-        e.J.T @ (e.M6 @ (p.now.J_rate @ v_E) + coriolis(e.M6, e.xi) @ (e.J @ v_E))
+        e.J.T @ (e.M6 @ (p.now.J_rate @ v_E) + _skew(e.M6, e.xi) @ (e.J @ v_E))
         for e, p in zip(errors, pairs, strict=True)
     )
     gradient = _sum(e.J.T @ e.pull for e in errors)
@@ -204,16 +208,6 @@ def energy(
         return ca.dot(v_E, M @ a + b) - loss - ca.dot(v_E, gradient) + potential_rate
 
     return Template(M, b, W, loss, rate)
-
-
-def coriolis(M: Matrix, xi: Matrix) -> Matrix:
-    """Return the skew C(xi) (6x6) of a body with C(xi) xi = -ad_xi^T M xi.
-
-    C = [m wed(w), -m wed(w) wed(s); m wed(s) wed(w), wed(Wed(Theta) w)]
-    """
-    w, first = xi[3:], so3.vee(M[3:, :3])
-    W, S = so3.wed(w), so3.wed(first)
-    return ca.blockcat([[M[0, 0] * W, -W @ S], [S @ W, so3.wed(Wed(M[3:, 3:]) @ w)]])
 
 
 def _turned(xi: Matrix, momentum: Matrix) -> Matrix:

@@ -17,7 +17,7 @@ import casadi as ca
 import numpy as np
 
 from framefree.control.law import ControlError
-from framefree.control.prototype.kinematics import along, way
+from framefree.control.prototype.kinematics import along, route_between
 from framefree.control.prototype.parameters import PairParameters
 from framefree.geometry import se3
 from framefree.machine import (
@@ -45,7 +45,7 @@ TURNING = (Spherical, Planar, Free)
 def by_joints(machine: Machine, pairs: Sequence[PairParameters]) -> Transport:
     """Return the map made of the joints' own, or say by name where there is none."""
     for pair in pairs:
-        joints = way(machine, pair.a, pair.b).joints
+        joints = route_between(machine, pair.a, pair.b).joints
         if pair.stiffness is not None and len(joints) != 1:
             between = ", ".join(f"`{joint.name}`" for joint in joints) or "no joint"
             raise ControlError(
@@ -69,7 +69,7 @@ def by_joints(machine: Machine, pairs: Sequence[PairParameters]) -> Transport:
 
 def by_frame(machine: Machine, a: str, b: str) -> Transport:
     """Return ``J^-1 Ad_{G_E}^-1 J_R`` of one pair whose Jacobian is square and regular."""
-    from_a = way(machine, a, b)
+    from_a = route_between(machine, a, b)
     if machine.nv != 6:
         raise ControlError(
             f"a transport map by (`{a}`, `{b}`) needs a machine with 6 velocities, got {machine.nv}"
@@ -98,8 +98,8 @@ def by_errors(machine: Machine, errors: Callable[[Matrix, Matrix], Matrix]) -> T
         raise ControlError(f"`errors` must be {machine.nv} numbers, got shape {e.shape}")
     slope = ca.jacobian(e, x) @ machine.rate_matrix(x)
     slope_R = ca.jacobian(e, x_R) @ machine.rate_matrix(x_R)
-    found = ca.solve(ca.densify(slope), ca.densify(-slope_R))
-    function = ca.Function("transport", [x, x_R], [found])
+    Psi = ca.solve(ca.densify(slope), ca.densify(-slope_R))
+    function = ca.Function("transport", [x, x_R], [Psi])
     return lambda x, x_R: function(x, x_R)
 
 
@@ -120,8 +120,8 @@ def with_rate(
     function = ca.Function(
         "transport", [x, v, x_R, v_R, *parameters], [Psi, ca.reshape(rate, *Psi.shape)]
     )
-    found = function(*state, *reference, *parameters)
-    return found[0], found[1]
+    carried = function(*state, *reference, *parameters)
+    return carried[0], carried[1]
 
 
 def _parameters(machine: Machine) -> list[Matrix]:

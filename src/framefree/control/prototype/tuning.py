@@ -20,6 +20,8 @@ import numpy as np
 
 from framefree.control.law import ControlError
 from framefree.control.prototype.law import PrototypeControl
+from framefree.control.prototype.parameters import KINDS
+from framefree.control.shared.gains import positive
 from framefree.geometry import Moments
 from framefree.machine.units import Units
 
@@ -40,7 +42,7 @@ class Gains:
 
     def on(self, key: Any) -> dict[str, Any]:
         """Return the arguments of `PrototypeControl` for a frame or pair."""
-        return {name: {key: getattr(self, name)} for name in ("inertia", "damping", "stiffness")}
+        return {kind: {key: getattr(self, kind)} for kind in KINDS}
 
 
 def free_body(mass: float, inertia: Any, translation: Mode, rotation: Any) -> Gains:
@@ -59,7 +61,7 @@ def free_body(mass: float, inertia: Any, translation: Mode, rotation: Any) -> Ga
     theta = np.broadcast_to(np.asarray(inertia, float), 3)
     w, zeta = modes.T
     rate, ratio = translation
-    _positive(mass=mass, inertia=theta, frequency=[*w, rate], damping=[*zeta, ratio])
+    _check(mass=mass, inertia=theta, frequency=[*w, rate], damping=[*zeta, ratio])
     origin = (0.0, 0.0, 0.0)
     return Gains(
         Moments.of_body(mass, origin, np.diag(theta)),
@@ -70,10 +72,10 @@ def free_body(mass: float, inertia: Any, translation: Mode, rotation: Any) -> Ga
 
 def characteristic(*modes: Mode) -> np.ndarray:
     """Return the coefficients (lowest first, the highest is 1) of prod (s^2 + 2 zeta w s + w^2)."""
-    found = np.ones(1)
+    coefficients = np.ones(1)
     for w, zeta in modes:
-        found = np.convolve(found, [w * w, 2 * zeta * w, 1.0])
-    return found
+        coefficients = np.convolve(coefficients, [w * w, 2 * zeta * w, 1.0])
+    return coefficients
 
 
 @dataclass(frozen=True)
@@ -160,18 +162,10 @@ def thrust_borne(
     eps : (2,)
         For moving along x and along y, m.
     """
-    _positive(mass=mass, yaw_inertia=yaw_inertia, frequency=yaw[0], damping=yaw[1])
-    found = sideways(mass, poles, gravity, max(eps))
+    _check(mass=mass, yaw_inertia=yaw_inertia, frequency=yaw[0], damping=yaw[1])
     w, zeta = yaw
-    theta = np.diag([found.inertia(eps[1]), found.inertia(eps[0]), yaw_inertia])
-    upsilon = np.diag([0.0, 0.0, 2 * zeta * w * yaw_inertia])
-    pi = np.diag([found.moment, found.moment, w * w * yaw_inertia])
-    low, high = (0.0, 0.0, found.s), (0.0, 0.0, found.h)
-    return Gains(
-        Moments.of_body(mass, low, theta),
-        Moments.of_body(found.damping, high, upsilon),
-        Moments.of_body(found.stiffness, high, pi),
-    )
+    about_z = yaw_inertia, 2 * zeta * w * yaw_inertia, w * w * yaw_inertia
+    return _matched(sideways(mass, poles, gravity, max(eps)), about_z, eps)
 
 
 def chosen(
@@ -197,14 +191,17 @@ def chosen(
             f"a matched prototype needs h > s > eps, got h = {h}, s = {s}, eps = {max(eps)}: its "
             "inertia or its stiffness against tilting would not be positive"
         )
-    _positive(mass=mass, damping=damping, stiffness=stiffness, yaw=yaw)
-    found = Sideways(mass, damping, stiffness, s, h, gravity)
-    tilt = found.moment
-    theta = np.diag([found.inertia(eps[1]), found.inertia(eps[0]), yaw[0]])
+    _check(mass=mass, damping=damping, stiffness=stiffness, yaw=yaw)
+    return _matched(Sideways(mass, damping, stiffness, s, h, gravity), yaw, eps)
+
+
+def _matched(one: Sideways, yaw: tuple[float, float, float], eps: tuple[float, float]) -> Gains:
+    """Return the gains of moving sideways and of turning about z."""
+    theta = np.diag([one.inertia(eps[1]), one.inertia(eps[0]), yaw[0]])
     return Gains(
-        Moments.of_body(mass, (0, 0, s), theta),
-        Moments.of_body(damping, (0, 0, h), np.diag([0.0, 0.0, yaw[1]])),
-        Moments.of_body(stiffness, (0, 0, h), np.diag([tilt, tilt, yaw[2]])),
+        Moments.of_body(one.mass, (0, 0, one.s), theta),
+        Moments.of_body(one.damping, (0, 0, one.h), np.diag([0.0, 0.0, yaw[1]])),
+        Moments.of_body(one.stiffness, (0, 0, one.h), np.diag([one.moment, one.moment, yaw[2]])),
     )
 
 
@@ -263,9 +260,9 @@ def matching(law: PrototypeControl, x_R: Any = None) -> Matching:
     reference = {"x": ca.SX(ca.DM(x_R)), "v": rest, "a": rest}
     plant, wanted = law.kinetics(x, v), law.template(x, v, reference)
     u = ca.SX.sym("u", machine.nu)
-    force = plant.b - plant.B @ u
+    force = plant.b - plant.bias - plant.B @ u
     command = law.control(ca.SX(0), x, v, reference, ca.SX(0, 1)).u
-    a = plant.accelerations(command)
+    a = plant.accelerations(plant.B @ command + plant.bias)
     outputs = [command, a, plant.M, plant.B, wanted.M]
     outputs += [ca.jacobian(f, y) for f in (wanted.b, force, a) for y in (v, eps)]
     function = ca.Function("linear", [eps, v, u], [ca.densify(o) for o in outputs])
@@ -315,7 +312,6 @@ def _poles(by_x: np.ndarray, by_v: np.ndarray) -> np.ndarray:
     return np.sort_complex(np.linalg.eigvals(A))
 
 
-def _positive(**values: Any) -> None:
+def _check(**values: Any) -> None:
     for name, value in values.items():
-        if not (np.asarray(value, float) > 0).all():
-            raise ControlError(f"`{name}` of a prototype must be positive, got {value}")
+        positive(value, name, "a prototype")

@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 
 import casadi as ca
 
+from framefree.control.shared.factor import SymmetricFactor
+
 Matrix = Any
 
 CENTRAL = 1e-18
@@ -32,15 +34,13 @@ SHORT = 0.6
 """Length of a predictor below which its curvature counts less: without, a few programs cycle."""
 SHARE = 0.995
 """Share of the way to the boundary that a step takes."""
-PIVOT = 1e-14
-"""Smallest pivot, relative to its diagonal entry: rounding cannot make a step infinite."""
 PENALTY, PROXIMAL = 1e5, 1e-7
 """Weights of the polish: of active rows, and of moving away."""
 REFINEMENTS = 3
 
 
 @dataclass(frozen=True)
-class Shape:
+class QpShape:
     """Sizes of a program: variables, rows, places of C's entries, rows with a bound on each side.
 
     `entries` are the row and column indices of C, column by column.
@@ -65,7 +65,7 @@ class Shape:
         return total
 
 
-class Program(NamedTuple):
+class QpTerms(NamedTuple):
     """H (lower half), g, C, and the bounds that there are."""
 
     H: Matrix
@@ -75,7 +75,7 @@ class Program(NamedTuple):
     upper: Matrix
 
     @classmethod
-    def symbols(cls, shape: Shape) -> "Program":
+    def symbols(cls, shape: QpShape) -> "QpTerms":
         """Return a program of symbols."""
         rows = ca.Sparsity.triplet(shape.m, shape.n, *(list(part) for part in shape.entries))
         return cls(
@@ -90,12 +90,12 @@ class Program(NamedTuple):
         """Return H z + g + C^T y (n)."""
         return ca.tril2symm(self.H) @ z + self.g + self.C.T @ y
 
-    def violations(self, shape: Shape, z: Matrix) -> tuple[Matrix, Matrix]:
+    def violations(self, shape: QpShape, z: Matrix) -> tuple[Matrix, Matrix]:
         """Return lower - C z and C z - upper, where there is a bound."""
         along = self.C @ z
         return self.lower - along[list(shape.lower)], along[list(shape.upper)] - self.upper
 
-    def error(self, shape: Shape, z: Matrix, y: Matrix) -> Matrix:
+    def error(self, shape: QpShape, z: Matrix, y: Matrix) -> Matrix:
         """Return the largest violation of the conditions of optimality.
 
         H z + g + C^T y = 0 and y = max(y + C z - upper, 0) + min(y + C z - lower, 0).
@@ -116,36 +116,7 @@ class Interior(NamedTuple):
     y_u: Matrix
 
 
-class Factor:
-    """L D L^T of a positive definite matrix, unrolled; its lower half is read."""
-
-    def __init__(self, K: Matrix) -> None:
-        n = K.shape[0]
-        rows = [[K[i, j] for j in range(i + 1)] for i in range(n)]
-        self.reciprocals: list[Matrix] = []
-        self.L: list[list[Matrix]] = [[] for _ in range(n)]
-        for j in range(n):
-            self.reciprocals.append(1 / ca.fmax(rows[j][j], PIVOT * K[j, j] + 1e-300))
-            below = [(i, rows[i][j] * self.reciprocals[j]) for i in range(j + 1, n)]
-            for i, factor in below:
-                self.L[i].append(factor)
-                for k in range(j + 1, i + 1):
-                    rows[i][k] = rows[i][k] - factor * rows[k][j]
-
-    def solve(self, right: Matrix) -> Matrix:
-        """Return K^-1 right (n)."""
-        x = [right[i] for i in range(right.shape[0])]
-        for i, row in enumerate(self.L):
-            for k, factor in enumerate(row):
-                x[i] = x[i] - factor * x[k]
-        x = [value * r for value, r in zip(x, self.reciprocals, strict=True)]
-        for i in reversed(range(len(x))):
-            for k, factor in enumerate(self.L[i]):
-                x[k] = x[k] - factor * x[i]
-        return ca.vertcat(*x)
-
-
-def weighted(program: Program, weights: Matrix, more: Any) -> Matrix:
+def weighted(program: QpTerms, weights: Matrix, more: Any) -> Matrix:
     """Return the lower half of H + C^T diag(weights) C + more I."""
     H, C, n = program.H, program.C, program.H.shape[0]
     scaled = ca.diag(weights) @ C
@@ -160,9 +131,13 @@ def largest(parts: Sequence[Matrix]) -> Matrix:
 
 
 @lru_cache(maxsize=32)
-def interior_step(shape: Shape) -> ca.Function:
+def interior_step(shape: QpShape) -> ca.Function:
     """Return one iteration: from a program, a point and its first size to the next point."""
-    program, now, size = Program.symbols(shape), _interior_symbols(shape), ca.SX.sym("size")
+    program, now, size = (
+        QpTerms.symbols(shape),
+        _interior_symbols(shape),
+        ca.SX.sym("size"),
+    )
     newton = _Newton(shape, program, now, size)
     affine = newton.direction(-now.s_l * now.y_l, -now.s_u * now.y_u)
     reach = newton.length(affine, 1.0)
@@ -183,7 +158,7 @@ def interior_step(shape: Shape) -> ca.Function:
 class _Newton:
     """Newton steps from one point, with one factor."""
 
-    def __init__(self, shape: Shape, program: Program, now: Interior, size: Matrix) -> None:
+    def __init__(self, shape: QpShape, program: QpTerms, now: Interior, size: Matrix) -> None:
         self.shape, self.program, self.now = shape, program, now
         below, above = program.violations(shape, now.z)
         self.short_l, self.short_u = -below - now.s_l, -above - now.s_u
@@ -197,7 +172,7 @@ class _Newton:
         )
         self.weight_l, self.weight_u = now.y_l * self.soft_l, now.y_u * self.soft_u
         weights = shape.net(-self.weight_l, self.weight_u)
-        self.factor = Factor(weighted(program, weights, PRIMAL * reach))
+        self.factor = SymmetricFactor(weighted(program, weights, PRIMAL * reach))
         self.inverse = [1 / part for part in now[1:]]
 
     def direction(self, target_l: Matrix, target_u: Matrix) -> Interior:
@@ -225,45 +200,45 @@ class _Newton:
 
 
 @lru_cache(maxsize=32)
-def polish_step(shape: Shape) -> ca.Function:
+def polish_step(shape: QpShape) -> ca.Function:
     """Return the solution with a guessed active set, kept where it is better.
 
     From a program, (z, y, error) and the guess `at` (m, +1 at the upper bound, -1 at the lower, 0
     off both) to the better (z, y, error), and to the guess that the new point suggests. Active rows
     hold by multipliers with a penalty, refined with one factor; dependent ones do no harm.
     """
-    program, at = Program.symbols(shape), ca.SX.sym("at", shape.m)
+    program, at = QpTerms.symbols(shape), ca.SX.sym("at", shape.m)
     z0, y0, error = ca.SX.sym("z", shape.n), ca.SX.sym("y", shape.m), ca.SX.sym("error")
     lower, upper = ca.SX(shape.m, 1), ca.SX(shape.m, 1)
     lower[list(shape.lower)], upper[list(shape.upper)] = program.lower, program.upper
     active = at * at
     wanted = active * ca.if_else(at > 0, upper, lower)
-    factor = Factor(weighted(program, PENALTY * active, PROXIMAL))
+    factor = SymmetricFactor(weighted(program, PENALTY * active, PROXIMAL))
     z, y = z0, y0 * active
     for _ in range(REFINEMENTS):
         off = active * (program.C @ z) - wanted
         dz = factor.solve(-program.slope(z, y + PENALTY * off))
         y = y + PENALTY * (off + active * (program.C @ dz))
         z = z + dz
-    found = program.error(shape, z, y)
-    better = found < error
+    reached = program.error(shape, z, y)
+    better = reached < error
     below, above = program.violations(shape, z)
     up = y[list(shape.upper)] + above > 0
     down = below - y[list(shape.lower)] > 0
-    kept = [ca.if_else(better, a, b) for a, b in ((z, z0), (y, y0), (found, error))]
+    kept = [ca.if_else(better, a, b) for a, b in ((z, z0), (y, y0), (reached, error))]
     return ca.Function(
         "polish_step", [*program, z0, y0, error, at], [*kept, guess(shape, down, up)]
     )
 
 
-def guess(shape: Shape, down: Matrix, up: Matrix) -> Matrix:
+def guess(shape: QpShape, down: Matrix, up: Matrix) -> Matrix:
     """Return +1 for rows at their upper bound, -1 at the lower, 0 off both (m)."""
     at_upper = shape.net(ca.SX(len(shape.lower), 1), up)
     at_lower = shape.net(-down, ca.SX(len(shape.upper), 1))
     return ca.if_else(at_upper, 1, -at_lower)
 
 
-def _interior_symbols(shape: Shape) -> Interior:
+def _interior_symbols(shape: QpShape) -> Interior:
     low, high = len(shape.lower), len(shape.upper)
     sizes = {"z": shape.n, "s_l": low, "s_u": high, "y_l": low, "y_u": high}
     return Interior(*(ca.SX.sym(name, size) for name, size in sizes.items()))

@@ -15,16 +15,16 @@ import numpy as np
 
 from framefree.control.law import ControlError
 from framefree.control.qp.iteration import (
-    Factor,
     Interior,
-    Program,
-    Shape,
+    QpShape,
+    QpTerms,
     guess,
     interior_step,
     largest,
     polish_step,
     weighted,
 )
+from framefree.control.shared.factor import SymmetricFactor
 
 Matrix = Any
 
@@ -38,7 +38,7 @@ FIRST_SHARE = 0.1
 """First size of slacks and multipliers, relative to the unconstrained solution."""
 
 
-class Solution(NamedTuple):
+class QpSolution(NamedTuple):
     """A minimiser, with what certifies it.
 
     Attributes
@@ -72,7 +72,7 @@ def solve_qp(
     upper: Any = None,
     *,
     iterations: int = ITERATIONS,
-) -> Solution:
+) -> QpSolution:
     """Return the minimiser of a quadratic program, as an expression.
 
     Parameters
@@ -102,14 +102,16 @@ def solve_qp(
         return _clipped(H, g, low, high)
     shape, program = _assembled(H, g, equations, sides, C, low, high)
     if not shape.bounds:
-        z = Factor(weighted(program, ca.SX(shape.m, 1), 0)).solve(-g)
+        z = SymmetricFactor(weighted(program, ca.SX(shape.m, 1), 0)).solve(-g)
         none = ca.SX(0, 1)
-        return Solution(z, none, ca.SX(C.shape[0], 1), ca.SX(0), largest([program.slope(z, none)]))
+        return QpSolution(
+            z, none, ca.SX(C.shape[0], 1), ca.SX(0), largest([program.slope(z, none)])
+        )
     return _solved(shape, program, equations.shape[0], iterations)
 
 
-def _solved(shape: Shape, given: Program, equations: int, iterations: int) -> Solution:
-    scaled, by_variable, by_row = scale(shape, given)
+def _solved(shape: QpShape, program: QpTerms, equations: int, iterations: int) -> QpSolution:
+    scaled, by_variable, by_row = scale(shape, program)
     point, size = start(shape, scaled)
     step = interior_step(shape)
     for _ in range(iterations):
@@ -119,12 +121,12 @@ def _solved(shape: Shape, given: Program, equations: int, iterations: int) -> So
     for _ in range(POLISHES):
         z, y, error, at = polish(*scaled, z, y, error, at)
     z, y = by_variable * z, by_row * y
-    below, above = given.violations(shape, z)
+    below, above = program.violations(shape, z)
     residual = ca.fmax(0, ca.mmax(ca.vertcat(below, above)))
-    return Solution(z, y[:equations], y[equations:], residual, error)
+    return QpSolution(z, y[:equations], y[equations:], residual, error)
 
 
-def scale(shape: Shape, program: Program) -> tuple[Program, Matrix, Matrix]:
+def scale(shape: QpShape, program: QpTerms) -> tuple[QpTerms, Matrix, Matrix]:
     """Return the program with unit diagonal of H and unit rows, and the factors of z and rows."""
     diagonal = ca.diag(program.H)
     top = ca.mmax(diagonal)
@@ -134,7 +136,7 @@ def scale(shape: Shape, program: Program) -> tuple[Program, Matrix, Matrix]:
     C = program.C @ ca.diag(by_variable)
     squares = ca.sum2(C * C)
     by_row = 1 / ca.sqrt(ca.if_else(squares > 0, squares, 1))
-    scaled = Program(
+    scaled = QpTerms(
         H,
         by_variable * program.g,
         ca.diag(by_row) @ C,
@@ -144,12 +146,12 @@ def scale(shape: Shape, program: Program) -> tuple[Program, Matrix, Matrix]:
     return scaled, by_variable, by_row
 
 
-def start(shape: Shape, program: Program) -> tuple[Interior, Matrix]:
+def start(shape: QpShape, program: QpTerms) -> tuple[Interior, Matrix]:
     """Return the first point, and the size of its slacks and multipliers.
 
     They are of the size by which the unconstrained solution, damped a little, violates the bounds.
     """
-    z = Factor(weighted(program, ca.SX(shape.m, 1), 1e-2)).solve(-program.g)
+    z = SymmetricFactor(weighted(program, ca.SX(shape.m, 1), 1e-2)).solve(-program.g)
     below, above = program.violations(shape, z)
     worst = ca.mmax(ca.vertcat(below, above))
     size = ca.fmax(worst, FIRST_SHARE * largest([z]) + 1e-8)
@@ -157,7 +159,7 @@ def start(shape: Shape, program: Program) -> tuple[Interior, Matrix]:
     return Interior(z, s_l, s_u, size**2 / s_l, size**2 / s_u), size
 
 
-def first_guess(shape: Shape, program: Program, point: Interior) -> tuple[Matrix, ...]:
+def first_guess(shape: QpShape, program: QpTerms, point: Interior) -> tuple[Matrix, ...]:
     """Return z, net multipliers, an error to better, and which bounds are active: where y > s."""
     y = shape.net(point.y_l, point.y_u)
     at = guess(shape, point.y_l > point.s_l, point.y_u > point.s_u)
@@ -166,24 +168,24 @@ def first_guess(shape: Shape, program: Program, point: Interior) -> tuple[Matrix
 
 def _assembled(
     H: Matrix, g: Matrix, A: Matrix, b: Matrix, C: Matrix, lower: Matrix, upper: Matrix
-) -> tuple[Shape, Program]:
+) -> tuple[QpShape, QpTerms]:
     """Return equations and bounds as one set of rows, without the bounds that are infinite."""
     rows = ca.sparsify(ca.vertcat(A, C))
     low, high = ca.vertcat(b, lower), ca.vertcat(b, upper)
     has_low = tuple(i for i in range(rows.shape[0]) if not _infinite(low[i]))
     has_high = tuple(i for i in range(rows.shape[0]) if not _infinite(high[i]))
     entries = tuple(tuple(part) for part in rows.sparsity().get_triplet())
-    shape = Shape(g.shape[0], rows.shape[0], entries, has_low, has_high)  # type: ignore[arg-type]
-    program = Program(ca.tril(ca.densify(H)), g, rows, low[list(has_low)], high[list(has_high)])
+    shape = QpShape(g.shape[0], rows.shape[0], entries, has_low, has_high)  # type: ignore[arg-type]
+    program = QpTerms(ca.tril(ca.densify(H)), g, rows, low[list(has_low)], high[list(has_high)])
     return shape, program
 
 
-def _clipped(H: Matrix, g: Matrix, lower: Matrix, upper: Matrix) -> Solution:
+def _clipped(H: Matrix, g: Matrix, lower: Matrix, upper: Matrix) -> QpSolution:
     """Return the solution where every variable is on its own."""
     slopes = ca.densify(ca.diag(H))
     free = -g / slopes
     z = ca.fmin(ca.fmax(free, lower), upper)
-    return Solution(z, ca.SX(0, 1), slopes * (free - z), ca.fmax(0, ca.mmax(lower - z)), ca.SX(0))
+    return QpSolution(z, ca.SX(0, 1), slopes * (free - z), ca.fmax(0, ca.mmax(lower - z)), ca.SX(0))
 
 
 def _rows(name: str, side: str, rows: Any, sides: Any, n: int) -> tuple[Matrix, Matrix]:
@@ -207,8 +209,8 @@ def _bounded(C: Any, lower: Any, upper: Any, n: int) -> tuple[Matrix, Matrix, Ma
         return ca.SX(0, n), ca.SX(0, 1), ca.SX(0, 1)
     C = ca.SX.eye(n) if C is None else ca.SX(C)
     m = C.shape[0]
-    given = [-np.inf if lower is None else lower, np.inf if upper is None else upper]
-    low, high = (ca.densify(ca.SX(side)) for side in given)
+    both = [-np.inf if lower is None else lower, np.inf if upper is None else upper]
+    low, high = (ca.densify(ca.SX(side)) for side in both)
     low, high = (ca.repmat(s, m, 1) if s.is_scalar() and m != 1 else s for s in (low, high))
     for name, side in (("lower", low), ("upper", high)):
         if C.shape[1] != n or side.shape != (m, 1):

@@ -43,13 +43,13 @@ class BodyPoses(Reference):
 
     def at(self, t: Matrix) -> dict[str, Matrix]:
         """Return all signals at time t."""
-        given = self.joints.at(t)
-        found = self._function(given["x"], given["v"], given["a"])
+        joints = self.joints.at(t)
+        motion = self._function(joints["x"], joints["v"], joints["a"])
         signals: dict[str, Matrix] = {}
         for i, body in enumerate(self.machine.bodies):
-            signals[f"{body.name}.pose"] = found[0][:, 4 * i : 4 * i + 4]
-            signals[f"{body.name}.twist"] = found[1][:, i]
-            signals[f"{body.name}.acceleration"] = found[2][:, i]
+            signals[f"{body.name}.pose"] = motion[0][:, 4 * i : 4 * i + 4]
+            signals[f"{body.name}.twist"] = motion[1][:, i]
+            signals[f"{body.name}.acceleration"] = motion[2][:, i]
         return signals
 
     @cached_property
@@ -98,26 +98,26 @@ class BodyVelocities(Reference):
 
     def at(self, t: Matrix) -> dict[str, Matrix]:
         """Return all signals at time t."""
-        found: dict[str, Matrix] = {}
+        signals: dict[str, Matrix] = {}
         if isinstance(self.source, BodyPoses):
-            given = self.source.at(t)
+            moving = self.source.at(t)
             for body in self.source.machine.bodies:
-                parts = (given[f"{body.name}.{n}"] for n in ("pose", "twist", "acceleration"))
-                found |= _named(body.name, *_in_world(*parts))
-            return found
+                parts = (moving[f"{body.name}.{n}"] for n in ("pose", "twist", "acceleration"))
+                signals |= _named(body.name, *_in_world(*parts))
+            return signals
         for name, function in self._functions.items():
-            found |= _named(name, *function(t))
-        return found
+            signals |= _named(name, *function(t))
+        return signals
 
     @cached_property
     def _functions(self) -> dict[str, ca.Function]:
-        found = {}
+        functions = {}
         for name, function in self.source.items():
             t = ca.SX.sym("t")
             value = _column(function, t)
             rate = ca.densify(ca.jacobian(value, t))
-            found[name] = ca.Function("velocity", [t], [ca.densify(value), rate])
-        return found
+            functions[name] = ca.Function("velocity", [t], [ca.densify(value), rate])
+        return functions
 
 
 def _column(function: Callable[[Matrix], Any], t: Matrix) -> Matrix:

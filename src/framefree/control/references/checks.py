@@ -47,12 +47,12 @@ def checked_points(machine: Machine, points: Any, what: str) -> np.ndarray:
 
 
 def checked_poses(poses: Any, what: str) -> np.ndarray:
-    """Return poses (n, 4, 4), each given as 4x4, position (3), or position and wxyz (7)."""
+    """Return poses (n, 4, 4), each as 4x4, position (3), or position and wxyz (7)."""
     try:
-        given = list(poses)
+        listed = list(poses)
     except TypeError:
         raise ControlError(f"`poses` of {what} must be a list of poses, got {poses!r}") from None
-    return frozen(np.array([checked_pose(G, f"pose {k} of {what}") for k, G in enumerate(given)]))
+    return frozen(np.array([checked_pose(G, f"pose {k} of {what}") for k, G in enumerate(listed)]))
 
 
 def checked_pose(value: Any, what: str) -> np.ndarray:

@@ -32,14 +32,14 @@ class Together(Reference):
 
     def at(self, t: Matrix) -> dict[str, Matrix]:
         """Return the signals of all references at time t."""
-        found: dict[str, Matrix] = {}
+        signals: dict[str, Matrix] = {}
         for item in self.references:
             own = item.at(t)
-            twice = sorted(set(own) & set(found))
+            twice = sorted(set(own) & set(signals))
             if twice:
                 raise ControlError(f"two references of Together give a signal `{twice[0]}`")
-            found |= own
-        return found
+            signals |= own
+        return signals
 
 
 @dataclass(frozen=True, eq=False)

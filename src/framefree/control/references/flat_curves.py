@@ -40,7 +40,7 @@ class Curve(ABC):
 
 
 @dataclass(frozen=True)
-class Constant(Curve):
+class ConstantCurve(Curve):
     """A point that stays."""
 
     value: Any
@@ -182,10 +182,10 @@ class Manoeuvres(Curve):
     def heading(self, t: Matrix) -> Matrix:
         """Return the direction (2), cosine and sine, of the manoeuvre at time t."""
         directions = [ca.DM([np.cos(h), np.sin(h)]) for h in self.headings]
-        found = ca.SX(directions[0])
+        heading = ca.SX(directions[0])
         for start, direction in zip(self.starts[1:], directions[1:], strict=True):
-            found = ca.if_else(t >= start, direction, found)
-        return found
+            heading = ca.if_else(t >= start, direction, heading)
+        return heading
 
     def normal(self, t: Matrix) -> Matrix:
         """Return the horizontal normal (3) about which thrust turns forwards."""
@@ -203,7 +203,7 @@ class Manoeuvres(Curve):
 
 @dataclass(frozen=True)
 class Spline(Curve):
-    """Through given points at given times, at rest before and after.
+    """Through points at certain times, at rest before and after.
 
     Parameters
     ----------
@@ -268,7 +268,7 @@ class Spline(Curve):
 
 
 @dataclass(frozen=True)
-class Circle(Curve):
+class CircleCurve(Curve):
     """A circle at constant speed: center + cos(rate t) first + sin(rate t) second."""
 
     center: Any

@@ -60,7 +60,7 @@ def differentiated(t: Matrix, G: Matrix) -> ca.Function:
 
 @dataclass(frozen=True, eq=False)
 class FramePath(FrameReference):
-    """Any path of a frame that can be written down; its derivatives are found.
+    """Any path of a frame that can be written down; its derivatives follow from it.
 
     Parameters
     ----------
@@ -197,21 +197,21 @@ class Circle(FrameReference):
     def _direction(self) -> np.ndarray:
         if self.start is None:
             return frozen(across(self.normal)[:, 0])
-        given = checked_vector(self.start, 3, f"`start` of {self.name}")
-        flat = given - self.normal * (self.normal @ given)
-        if np.linalg.norm(flat) <= 1e-9 * np.linalg.norm(given):
-            raise ControlError(f"`start` of {self.name} must not be along `normal`, got {given}")
+        start = checked_vector(self.start, 3, f"`start` of {self.name}")
+        flat = start - self.normal * (self.normal @ start)
+        if np.linalg.norm(flat) <= 1e-9 * np.linalg.norm(start):
+            raise ControlError(f"`start` of {self.name} must not be along `normal`, got {start}")
         return frozen(flat / np.linalg.norm(flat))
 
     def _rotation(self) -> np.ndarray:
-        given = np.eye(3) if self.attitude is None else np.asarray(self.attitude, dtype=float)
+        attitude = np.eye(3) if self.attitude is None else np.asarray(self.attitude, dtype=float)
         what = f"`attitude` of {self.name}"
-        if given.shape == (4,):
-            return frozen(checked_pose([0.0, 0.0, 0.0, *given], what)[:3, :3])
-        if given.shape != (3, 3):
-            raise ControlError(f"{what} must be a 3x3 rotation or wxyz, got shape {given.shape}")
+        if attitude.shape == (4,):
+            return frozen(checked_pose([0.0, 0.0, 0.0, *attitude], what)[:3, :3])
+        if attitude.shape != (3, 3):
+            raise ControlError(f"{what} must be a 3x3 rotation or wxyz, got shape {attitude.shape}")
         G = np.eye(4)
-        G[:3, :3] = given
+        G[:3, :3] = attitude
         return frozen(checked_pose(G, what)[:3, :3])
 
     @cached_property

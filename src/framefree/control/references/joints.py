@@ -118,7 +118,7 @@ class Hold(JointReference):
 
 @dataclass(frozen=True, eq=False)
 class JointPath(JointReference):
-    """Any path of the joints that can be written down; its derivatives are found.
+    """Any path of the joints that can be written down; its derivatives follow from it.
 
     Parameters
     ----------

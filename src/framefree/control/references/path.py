@@ -38,10 +38,10 @@ def smooth_step(s: Matrix) -> Matrix:
 
 def powers(s: Matrix) -> list[Matrix]:
     """Return s, s^2, ..., s^5."""
-    found = [s]
+    values = [s]
     for _ in range(4):
-        found.append(found[-1] * s)
-    return found
+        values.append(values[-1] * s)
+    return values
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,13 +212,13 @@ class _Spline:
             return np.zeros((self.pieces, 5, 0))
         v = self._velocities()
         a = self._accelerations(v)
-        found = []
+        pieces = []
         for k in range(self.pieces):
             p0, p1 = self._ends(k, v)
             q0 = self._curvature(k, 0 * self.steps[k], p0, a[k])
             q1 = self._curvature(k, self.steps[k], p1, a[k + 1])
-            found.append(_quintic(self.steps[k], p0, p1, q0, q1))
-        C = np.array(found)
+            pieces.append(_quintic(self.steps[k], p0, p1, q0, q1))
+        C = np.array(pieces)
         if self.kind.vector:
             # Where the piece is cubic, what rounding leaves of higher powers would stay in graphs.
             size = np.abs(C).sum(axis=1, keepdims=True)

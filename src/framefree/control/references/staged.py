@@ -14,7 +14,7 @@ from framefree.machine.values import constant_pose
 
 @dataclass(frozen=True, eq=False)
 class InFrame(Reference):
-    """A reference of frames or bodies, given in a frame that is fixed to the world.
+    """A reference of frames or bodies, described in a frame that is fixed to the world.
 
     Poses become G_frame pose, velocities in world axes turn with the frame, body-fixed signals
     stay. The frame may be tunable, so that one compiled run serves many places.
@@ -40,7 +40,7 @@ class InFrame(Reference):
     def at(self, t: Matrix) -> dict[str, Matrix]:
         """Return all signals at time t."""
         G = constant_pose(self.machine.frame(self.frame).pose)
-        R, found = se3.rotation(G), {}
+        R, signals = se3.rotation(G), {}
         for name, value in self.reference.at(t).items():
             what = name.rpartition(".")[2]
             if what == "pose":
@@ -49,5 +49,5 @@ class InFrame(Reference):
                 value = ca.vertcat(R @ value[:3], R @ value[3:])
             elif what not in ("twist", "acceleration"):
                 raise ControlError(f"InFrame does not know how the signal `{name}` turns")
-            found[name] = value
-        return found
+            signals[name] = value
+        return signals

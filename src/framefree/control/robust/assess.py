@@ -116,8 +116,10 @@ def assess(
     chosen = np.unique(np.linspace(0, len(mass) - 1, masses).astype(int))
     gains = law.Lambda, law.K, law.kappa, law.eps
     bound = ultimate_bound(*gains, dbar, mass[chosen])
-    found = Robustness(law.coordinates, t[rows], d, dbar, law.kappa, bound, *_kept(law, run, bound))
-    if found.exceeded:
+    result = Robustness(
+        law.coordinates, t[rows], d, dbar, law.kappa, bound, *_kept(law, run, bound)
+    )
+    if result.exceeded:
         listed = ", ".join(
             f"`{name}`: {kappa:.4g} against {most:.4g}"
             for name, kappa, most in zip(law.coordinates, law.kappa, dbar, strict=True)
@@ -129,7 +131,7 @@ def assess(
             UncertaintyWarning,
             stacklevel=2,
         )
-    return found
+    return result
 
 
 def _kept(

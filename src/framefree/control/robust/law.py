@@ -4,11 +4,11 @@ With e = q - q_d, s = de/dt + Lambda e, qd_r = dq_d/dt - Lambda e and qdd_r its 
 
     Q_a = Gamma qdd_r + C(q, qd) qd_r - Q_e - K s - kappa sat(s / eps)
     Gamma ds/dt + C s = -K s - kappa sat(s / eps) + d,      V = 1/2 s^T Gamma s
-    dV/dt = -s^T K s - s^T kappa sat(s / eps) + s^T d
+    dV/dt = -s^T K s - s^T kappa sat(s / eps) - s^T unrealised + s^T d
 
-where Q_e is what acts besides the drives (gravity, springs, friction) and d what the model does not
-know. The document prints h = C qd in the place of C qd_r; its proof then fails by s^T C s (errata
-E2-6). `printed` keeps that variant.
+where Q_e is what acts besides the drives (gravity, springs, friction), `unrealised` what the drives
+do not give of Q_a, and d what the model does not know. The document prints h = C qd in the place of
+C qd_r; its proof then fails by s^T C s (errata E2-6). `printed` keeps that variant.
 """
 
 from collections.abc import Mapping
@@ -21,14 +21,15 @@ import numpy as np
 
 from framefree.control.law import Command, ControlError, Law
 from framefree.control.references.base import Reference
+from framefree.control.shared.allocation import UNITS, Allocation
+from framefree.control.shared.gains import vector_gain
+from framefree.control.shared.model import ActuatedState, Model
 from framefree.kernel import Kernel, compile
 from framefree.machine import Machine
 from framefree.machine.part import set_field
-from framefree.motion.actuation import input_bias, input_matrix
 from framefree.motion.embedded import Embedded, follow
 from framefree.motion.embedded.maps import Solved
 from framefree.motion.embedded.state import EmbeddedState
-from framefree.motion.spatial import solve_symmetric
 
 Matrix = Any
 
@@ -41,8 +42,9 @@ class RobustControl(Law):
     are read: a reference need not close the loops.
 
     Signals, of the independent velocities in their order (`coordinates`): `e`, `s`; `V`; `V_rate`,
-    what dV/dt is without uncertainty; `force`, the generalised force asked for; and where loops are
-    solved `margin`. What a run tells of the uncertainty: `assess`.
+    what dV/dt is without uncertainty; `force`, the generalised force asked for, and `unrealised`,
+    what the actuators do not give of it; and where loops are solved `margin`. What a run tells of
+    the uncertainty: `assess`.
 
     Parameters
     ----------
@@ -78,15 +80,18 @@ class RobustControl(Law):
     embedded: Embedded = field(init=False, repr=False, compare=False)
 
     needs: ClassVar[tuple[str, ...]] = ("x", "v", "a")
-    units: ClassVar[Mapping[str, str]] = {"V": "J", "V_rate": "W"}
+    units: ClassVar[Mapping[str, str]] = {"V": "J", "V_rate": "W", **UNITS}
 
     def __post_init__(self, equations: Embedded | None) -> None:
         if equations is not None and equations.machine is not self.machine:
             raise ControlError("`equations` of RobustControl must be those of its machine")
         set_field(self, "embedded", equations or Embedded(self.machine))
         self._check_coordinates()
+        names = self.coordinates
         for name in ("Lambda", "K", "kappa", "eps"):
-            set_field(self, name, self._gain(name))
+            value, zero = getattr(self, name), name == "kappa"
+            gain = vector_gain(value, len(names), name, self.name, zero=zero, of=names)
+            set_field(self, name, gain)
         self._check_inputs()
 
     # ------------------------------------------------------------------ coordinates
@@ -126,24 +131,10 @@ class RobustControl(Law):
                     "RobustControl needs plain coordinates at the independent joints"
                 )
 
-    def _gain(self, name: str) -> np.ndarray:
-        n, given = len(self.coordinates), getattr(self, name)
-        lowest = 0.0 if name == "kappa" else np.nextafter(0.0, 1.0)
-        try:
-            value = np.asarray(given, float)
-        except (TypeError, ValueError):
-            value = np.asarray(np.nan)
-        if value.shape not in ((), (n,)) or not (np.isfinite(value) & (value >= lowest)).all():
-            raise ControlError(
-                f"`{name}` of RobustControl must be one positive number or {n}, for "
-                f"{', '.join(self.coordinates)}; got {given!r}"
-            )
-        return np.array(np.broadcast_to(value, (n,)))
-
     def _check_inputs(self) -> None:
         x, v = ca.SX.sym("x", self.machine.nx), ca.SX.sym("v", self.machine.nv)
-        G, _ = self._inputs(self.embedded.at(*self.reduced(x, v)))
-        rank, n = ca.sprank(G) if G.nnz() else 0, len(self.coordinates)
+        B = ca.SX(self._actuated(self.embedded.at(*self.reduced(x, v))).B)
+        rank, n = ca.sprank(B) if B.nnz() else 0, len(self.coordinates)
         if rank < n:
             raise ControlError(
                 f"the actuators of `{self.machine.name}` reach {rank} of its {n} independent "
@@ -163,9 +154,8 @@ class RobustControl(Law):
         gain = {name: ca.DM(getattr(self, name)) for name in ("Lambda", "K", "kappa", "eps")}
         e, e_rate = q - q_d, qd - qd_d
         s = e_rate + gain["Lambda"] * e
-        x_min, v_min = self.reduced(x, v)
-        state = self.embedded.at(x_min, v_min)
-        C = ca.SX(self.embedded.quantity("coriolis").trace(x=x_min, v=v_min)["coriolis"].value)
+        state = self.embedded.at(*self.reduced(x, v))
+        C = state.coriolis
         pushed = gain["K"] * s + gain["kappa"] * ca.fmax(ca.fmin(s / gain["eps"], 1), -1)
         # The model's inverse dynamics hold C qd; with qd = qd_r + s what is too much is C s.
         force = state.inverse(qdd_d - gain["Lambda"] * e_rate) - pushed
@@ -174,29 +164,22 @@ class RobustControl(Law):
             V_rate += ca.dot(s, C @ s)
         else:
             force -= C @ s
-        signals: dict[str, Matrix] = {
-            "e": e,
-            "s": s,
-            "V": ca.dot(s, state.mass @ s) / 2,
-            "V_rate": V_rate,
-            "force": force,
-        }
+        signals: dict[str, Matrix] = {"e": e, "s": s, "V": ca.dot(s, state.mass @ s) / 2}
+        signals["force"] = force
         if self._solved:
             signals["margin"] = state.chart.margin
             force = force / (state.chart.margin > self.least_margin)
-        return Command(self._delivered(state, force), signals)
+        inputs = self.allocation(self._actuated(state), force, state.mass)
+        signals["V_rate"] = V_rate - ca.dot(s, inputs.unrealised)
+        return Command(inputs.u, {**signals, **inputs.signals})
 
-    def _inputs(self, state: EmbeddedState) -> tuple[Matrix, Matrix]:
-        """Return G (n x nu) and g (n): the actuators give the generalised force G u + g."""
-        E = state.chart.E
-        return E.T @ input_matrix(state.tree), E.T @ input_bias(state.tree)
+    @cached_property
+    def allocation(self) -> Allocation:
+        """From generalised forces to inputs of least norm."""
+        return Allocation(Model(self.machine.tree))
 
-    def _delivered(self, state: EmbeddedState, force: Matrix) -> Matrix:
-        """Return the inputs of least norm that give a generalised force."""
-        G, g = self._inputs(state)
-        if ca.SX(G).is_constant():
-            return ca.DM(np.linalg.pinv(ca.DM(G).full())) @ (force - g)
-        return G.T @ solve_symmetric(G @ G.T, force - g)
+    def _actuated(self, state: EmbeddedState) -> ActuatedState:
+        return ActuatedState(state.tree, state.chart.E)
 
     # ------------------------------------------------------------------ in numbers
 
@@ -211,8 +194,8 @@ class RobustControl(Law):
             "u": ca.SX.sym("u", machine.nu),
         }
         state = self.embedded.at(*self.reduced(symbols["x"], symbols["v"]))
-        G, g = self._inputs(state)
-        d = state.inverse(symbols["a"]) - G @ symbols["u"] - g
+        actuated = self._actuated(state)
+        d = state.inverse(symbols["a"]) - actuated.B @ symbols["u"] - actuated.input_bias
         if len(machine.parameters):
             symbols["parameters"] = machine.parameters.symbols
         outputs = [ca.densify(d), ca.densify(state.mass)]
@@ -237,12 +220,12 @@ class RobustControl(Law):
         parameters : optional
             Values of the model's tunable numbers, one vector or one a row; default the defaults.
         """
-        given = [np.ascontiguousarray(value, dtype=float) for value in (x, v, a, u)]
+        arguments = [np.ascontiguousarray(value, dtype=float) for value in (x, v, a, u)]
         if len(self.machine.parameters):
             many = np.ndim(parameters) == 2
             values = parameters if many else self.machine.parameters.values(parameters)
-            given.append(np.ascontiguousarray(values))
-        d, mass = self._uncertainty(*given)
+            arguments.append(np.ascontiguousarray(values))
+        d, mass = self._uncertainty(*arguments)
         return d, mass
 
     def check(self, reference: Reference, times: Any, parameters: Any = None) -> None:

@@ -1,30 +1,29 @@
 """Tasks: couplings and targets of frames as rows of the joint acceleration, and their solvers."""
 
-from framefree.control.tasks.base import Rows, Task, critical
+from framefree.control.shared.frames import FrameMotion, Frames
+from framefree.control.tasks.base import Task, TaskRows, critical
 from framefree.control.tasks.coupling import RigidCoupling
 from framefree.control.tasks.frame_control import FrameControl, HeldBodyControl
-from framefree.control.tasks.frames import FrameMotion, Frames
 from framefree.control.tasks.held import HeldObject
 from framefree.control.tasks.joint_control import JointControl
 from framefree.control.tasks.law import TaskControl
 from framefree.control.tasks.limited import LimitedTaskControl
 from framefree.control.tasks.report import LevelReport, TaskReport, task_report
 from framefree.control.tasks.solvers import (
-    Answer,
-    Bounds,
+    AccelerationBounds,
     Kkt,
     Level,
-    Problem,
     ProxQp,
     Solver,
     StrictPriority,
+    TaskAcceleration,
+    TaskProblem,
     UdwadiaKalaba,
     Weighted,
 )
 
 __all__ = [
-    "Answer",
-    "Bounds",
+    "AccelerationBounds",
     "FrameControl",
     "FrameMotion",
     "Frames",
@@ -35,15 +34,16 @@ __all__ = [
     "Level",
     "LevelReport",
     "LimitedTaskControl",
-    "Problem",
     "ProxQp",
     "RigidCoupling",
-    "Rows",
     "Solver",
     "StrictPriority",
     "Task",
+    "TaskAcceleration",
     "TaskControl",
+    "TaskProblem",
     "TaskReport",
+    "TaskRows",
     "UdwadiaKalaba",
     "Weighted",
     "critical",

@@ -11,7 +11,7 @@ To add one, subclass `Task` (a frozen dataclass) and give
 2. ``Kp``, ``Kd``: its gains, numbers or one for every row;
 3. ``needs``: the names of the reference signals that it reads;
 4. ``parts``: names of its rows, whose number they tell;
-5. ``rows(frames, reference)``: its `Rows`, as casadi expressions.
+5. ``rows(frames, reference)``: its `TaskRows`, as casadi expressions.
 """
 
 from abc import ABC, abstractmethod
@@ -21,14 +21,14 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from framefree.control.law import ControlError
-from framefree.control.tasks.frames import Frames
+from framefree.control.shared.frames import Frames
+from framefree.control.shared.gains import vector_gain
 
 Matrix = Any
 POSE_PARTS = ("x", "y", "z", "turn x", "turn y", "turn z")
 
 
-class Rows(NamedTuple):
+class TaskRows(NamedTuple):
     """The rows of a task at one state.
 
     Attributes
@@ -55,10 +55,10 @@ class Task(ABC):
     parts: tuple[str, ...] = POSE_PARTS
 
     @abstractmethod
-    def rows(self, frames: Frames, reference: Mapping[str, Matrix]) -> Rows:
+    def rows(self, frames: Frames, reference: Mapping[str, Matrix]) -> TaskRows:
         """Return the rows at a state."""
 
-    def b(self, rows: Rows) -> Matrix:
+    def b(self, rows: TaskRows) -> Matrix:
         """Return the right side: ``-rate - Kd s - Kp e``."""
         Kp, Kd = (ca.DM(np.broadcast_to(gain, len(self.parts))) for gain in (self.Kp, self.Kd))
         return -rows.rate - Kd * rows.velocity_error - Kp * rows.pose_error
@@ -69,16 +69,13 @@ class Task(ABC):
         return tuple(f"{self.name}: {part}" for part in self.parts)
 
     def settle_gains(self) -> None:
-        """Damp critically where no Kd is given, and refuse gains that are no gains."""
+        """Damp critically where no Kd is given; refuse gains that are negative or do not fit."""
         for word in ("Kp", "Kd"):
             if word == "Kd" and self.Kd is None:
                 object.__setattr__(self, "Kd", critical(self.Kp))
-            gain = np.asarray(getattr(self, word), float)
-            if gain.shape not in ((), (len(self.parts),)) or not (gain >= 0).all():
-                raise ControlError(
-                    f"`{word}` of task `{self.name}` must be a number from 0 on, or "
-                    f"{len(self.parts)} of them, got {getattr(self, word)}"
-                )
+            vector_gain(
+                getattr(self, word), len(self.parts), word, f"task `{self.name}`", zero=True
+            )
 
 
 def critical(Kp: Any) -> Any:

@@ -6,8 +6,8 @@ from typing import Any
 
 import casadi as ca
 
-from framefree.control.tasks.base import Rows, Task
-from framefree.control.tasks.frames import Frames
+from framefree.control.shared.frames import Frames
+from framefree.control.tasks.base import Task, TaskRows
 from framefree.geometry import se3, so3
 from framefree.machine.values import constant_pose, pose
 
@@ -46,7 +46,7 @@ class RigidCoupling(Task):
         object.__setattr__(self, "pose", pose(self.pose, f"the pose of task `{self.name}`"))
         self.settle_gains()
 
-    def rows(self, frames: Frames, reference: Mapping[str, Matrix]) -> Rows:
+    def rows(self, frames: Frames, reference: Mapping[str, Matrix]) -> TaskRows:
         """Return the rows at a state."""
         a, b = frames.at(self.frame_a), frames.at(self.frame_b)
         G_ab = constant_pose(self.pose)
@@ -54,7 +54,7 @@ class RigidCoupling(Task):
         R_B = a.R @ se3.rotation(G_ab)
         relative = b.w - a.w
         turning = ca.cross(a.w, ca.cross(a.w, r))
-        return Rows(
+        return TaskRows(
             ca.vertcat(b.Jv - a.Jv + so3.wed(r) @ a.Jw, b.R.T @ (b.Jw - a.Jw)),
             ca.vertcat(
                 b.dv - a.dv - ca.cross(a.dw, r) - turning,

@@ -4,11 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import casadi as ca
-
-from framefree.control.tasks.base import Rows, Task
-from framefree.control.tasks.frames import FrameMotion, Frames
-from framefree.geometry import se3, so3
+from framefree.control.shared.frame_error import frame_error, frame_signals
+from framefree.control.shared.frames import FrameMotion, Frames
+from framefree.control.tasks.base import Task, TaskRows
 from framefree.machine.values import pose
 
 Matrix = Any
@@ -18,10 +16,7 @@ Matrix = Any
 class FrameControl(Task):
     """A frame of the machine follows the reference TARGET.pose, TARGET.twist, TARGET.acceleration.
 
-    With D the target and E the frame, in world axes [Milioshin2024, sec. 3.4]:
-
-        pose error      (p_D - p_E, log(R_E^T R_D))
-        velocity error  (v_D - v_E, R_D^T (w_D - w_E))
+    Its errors are those of `framefree.control.shared.frame_error`.
 
     Parameters
     ----------
@@ -46,9 +41,9 @@ class FrameControl(Task):
     @property
     def needs(self) -> tuple[str, ...]:
         """Names of the reference signals."""
-        return _needs(self.target)
+        return frame_signals(self.target)
 
-    def rows(self, frames: Frames, reference: Mapping[str, Matrix]) -> Rows:
+    def rows(self, frames: Frames, reference: Mapping[str, Matrix]) -> TaskRows:
         """Return the rows at a state."""
         return _following(frames.at(self.frame), self.target, reference)
 
@@ -87,28 +82,14 @@ class HeldBodyControl(Task):
     @property
     def needs(self) -> tuple[str, ...]:
         """Names of the reference signals."""
-        return _needs(self.target)
+        return frame_signals(self.target)
 
-    def rows(self, frames: Frames, reference: Mapping[str, Matrix]) -> Rows:
+    def rows(self, frames: Frames, reference: Mapping[str, Matrix]) -> TaskRows:
         """Return the rows at a state."""
         return _following(frames.at(self.holder, self.place), self.target, reference)
 
 
-def _needs(target: str) -> tuple[str, ...]:
-    return tuple(f"{target}.{part}" for part in ("pose", "twist", "acceleration"))
-
-
-def _following(E: FrameMotion, target: str, reference: Mapping[str, Matrix]) -> Rows:
+def _following(E: FrameMotion, target: str, reference: Mapping[str, Matrix]) -> TaskRows:
     """Return the rows of a frame that follows a target."""
-    G, twist, rate = (ca.SX(reference[name]) for name in _needs(target))
-    p, R = se3.position(G), se3.rotation(G)
-    v, w = R @ twist[:3], R @ twist[3:]
-    a, alpha = R @ (rate[:3] + ca.cross(twist[3:], twist[:3])), R @ rate[3:]
-    relative = w - E.w
-    return Rows(
-        # The rotational rows turn with the target, not with the frame (errata E3-10).
-        ca.vertcat(-E.Jv, -R.T @ E.Jw),
-        ca.vertcat(a - E.dv, R.T @ (alpha - E.dw - ca.cross(w, relative))),
-        ca.vertcat(v - E.v, R.T @ relative),
-        ca.vertcat(p - E.p, so3.log(E.R.T @ R)),
-    )
+    error = frame_error(E, target, reference)
+    return TaskRows(-error.J, error.drift, error.y, error.e)

@@ -8,8 +8,8 @@ import casadi as ca
 import numpy as np
 
 from framefree.control.law import ControlError
+from framefree.control.shared.frames import Frames
 from framefree.control.tasks.coupling import RigidCoupling
-from framefree.control.tasks.frames import Frames
 from framefree.machine import Free, Machine
 
 Matrix = Any

@@ -7,8 +7,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from framefree.control.tasks.base import Rows, Task
-from framefree.control.tasks.frames import Frames
+from framefree.control.shared.frames import Frames
+from framefree.control.tasks.base import Task, TaskRows
 from framefree.machine import Machine
 
 Matrix = Any
@@ -45,8 +45,8 @@ class JointControl(Task):
         """Names of the velocities."""
         return self.machine.v_names
 
-    def rows(self, frames: Frames, reference: Mapping[str, Matrix]) -> Rows:
+    def rows(self, frames: Frames, reference: Mapping[str, Matrix]) -> TaskRows:
         """Return the rows at a state."""
         x, v = frames.state.x, frames.state.v
         away = frames.machine.difference(ca.SX(ca.DM(self.posture)), x)
-        return Rows(ca.SX.eye(self.machine.nv), ca.SX(self.machine.nv, 1), v, away)
+        return TaskRows(ca.SX.eye(self.machine.nv), ca.SX(self.machine.nv, 1), v, away)

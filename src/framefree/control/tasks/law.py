@@ -2,27 +2,46 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
-from framefree.control.law import Command, ControlError, Law
+from framefree.control.law import AnyLaw, Command, ControlError, Law
+from framefree.control.shared.allocation import UNITS
 from framefree.control.tasks.assembly import Assembly, Levels
 from framefree.control.tasks.base import Task
 from framefree.control.tasks.held import HeldObject
 from framefree.control.tasks.solvers.base import Solver
 from framefree.control.tasks.solvers.udwadia_kalaba import UdwadiaKalaba
 from framefree.machine import Machine
+from framefree.machine.part import set_field
 
 Matrix = Any
 
 
+class LawOfTasks(AnyLaw):
+    """What laws by tasks share: levels that are checked, and what the tasks read."""
+
+    levels: Any
+    held: HeldObject | None
+    units: ClassVar[Mapping[str, str]] = UNITS
+
+    def __post_init__(self) -> None:
+        set_field(self, "levels", checked_levels(self.machine, self.levels, self.held))
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Names of the reference signals that the tasks read."""
+        tasks = (task for level in self.levels for task in level)
+        return tuple(dict.fromkeys(name for task in tasks for name in task.needs))
+
+
 @dataclass(frozen=True)
-class TaskControl(Law):
+class TaskControl(LawOfTasks, Law):
     """Tasks of a machine, solved in closed form and compiled.
 
         M a + bias = B u    with a from the solver
 
     Signals: of every task TASK.error (pose), TASK.velocity_error and TASK.residual (A a - b); the
-    joint forces `undelivered` that the actuators cannot give; of a held object GRASP.wrench, of
+    joint forces `unrealised` (nv) that the actuators do not give; of a held object GRASP.wrench, of
     the hand on the object at the grasp, in world axes.
 
     Parameters
@@ -46,36 +65,22 @@ class TaskControl(Law):
     held: HeldObject | None = None
     feasible: bool = True
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "levels", checked_levels(self.machine, self.levels, self.held))
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """Names of the reference signals that the tasks read."""
-        return needed(self.levels)
-
     def control(
         self, t: Matrix, x: Matrix, v: Matrix, reference: Mapping[str, Matrix], memory: Matrix
     ) -> Command:
         """Return the inputs at a state."""
         parts = Assembly(self.machine, self.levels, self.held, x, v, reference)
         a = self.solver.acceleration(parts.problem(self.feasible))
-        tau = parts.M @ a + parts.bias
-        u, undelivered = parts.recovery.inputs(parts.motor_forces(tau) + parts.pressure)
-        return Command(u, parts.signals(a, undelivered))
-
-
-def needed(levels: Levels) -> tuple[str, ...]:
-    """Return the names of the reference signals that tasks read."""
-    return tuple(dict.fromkeys(name for level in levels for task in level for name in task.needs))
+        inputs = parts.inputs(a)
+        return Command(inputs.u, {**parts.signals(a), **inputs.signals})
 
 
 def checked_levels(machine: Machine, levels: Any, held: HeldObject | None) -> Levels:
-    """Return levels of tasks as tuples; refuse what is none, and names that are given twice."""
+    """Return levels of tasks as tuples; refuse what is not a task, and names that occur twice."""
     if not isinstance(levels, Sequence) or any(isinstance(level, Task) for level in levels):
         raise ControlError("`levels` must be sequences of tasks, the most important first")
-    found = tuple(tuple(level) for level in levels)
-    tasks = [task for level in found for task in level]
+    checked = tuple(tuple(level) for level in levels)
+    tasks = [task for level in checked for task in level]
     for task in tasks:
         if not isinstance(task, Task):
             raise ControlError(f"`levels` must hold tasks, got {task!r}")
@@ -88,4 +93,4 @@ def checked_levels(machine: Machine, levels: Any, held: HeldObject | None) -> Le
         missing = [grasp.name for grasp in held.grasps if grasp not in tasks]
         if missing:
             raise ControlError(f"the grasp `{missing[0]}` of the held body must be a task too")
-    return found
+    return checked

@@ -8,12 +8,13 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from framefree.control.law import ControlError, NumericCommand, NumericLaw
+from framefree.control.law import NumericCommand, NumericLaw
+from framefree.control.shared.gains import positive
 from framefree.control.tasks.assembly import Assembly
 from framefree.control.tasks.held import HeldObject
-from framefree.control.tasks.law import checked_levels, needed
-from framefree.control.tasks.solvers.base import Level, Problem
-from framefree.control.tasks.solvers.proxqp import Bounds, ProxQp
+from framefree.control.tasks.law import LawOfTasks
+from framefree.control.tasks.solvers.base import Level, TaskProblem
+from framefree.control.tasks.solvers.proxqp import AccelerationBounds, ProxQp
 from framefree.kernel import Kernel, compile
 from framefree.machine import Machine
 
@@ -21,7 +22,7 @@ _SHAPES = {"pose": (4, 4), "twist": (6, 1), "acceleration": (6, 1)}
 
 
 @dataclass(frozen=True)
-class LimitedTaskControl(NumericLaw):
+class LimitedTaskControl(LawOfTasks, NumericLaw):
     """Tasks of a machine within its limits: the first level holds, the others give way.
 
     Inputs stay within those of the actuators. A joint approaches the limits of its position and
@@ -56,14 +57,8 @@ class LimitedTaskControl(NumericLaw):
     approach: float = 20.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "levels", checked_levels(self.machine, self.levels, self.held))
-        if not self.approach > 0:
-            raise ControlError(f"`approach` must be positive, got {self.approach}")
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """Names of the reference signals that the tasks read."""
-        return needed(self.levels)
+        super().__post_init__()
+        positive(self.approach, "approach")
 
     @property
     def memory(self) -> np.ndarray:
@@ -85,27 +80,28 @@ class LimitedTaskControl(NumericLaw):
         memory: np.ndarray,
     ) -> NumericCommand:
         """Return the inputs at a state."""
-        given = [x, v, *(reference[name] for name in self.needs)]
-        parts = dict(zip(self._ports, self._problem(*given), strict=True))
+        arguments = [x, v, *(reference[name] for name in self.needs)]
+        parts = dict(zip(self._ports, self._problem(*arguments), strict=True))
         levels = tuple(Level(parts[f"A{k}"], parts[f"b{k}"]) for k in range(len(self.levels)))
         exact = Level(parts["exact_A"], parts["exact_b"]) if len(parts["exact_b"]) else None
-        problem = Problem(parts["M"], parts["Q"], levels, exact)
-        found = self.solver.solve(problem, self._bounds(x, v, parts), memory)
-        told = self._outcome(*given, found.answer.a)
-        names = ("u", *self._signals)
-        signals = dict(zip(names, told, strict=True))
+        problem = TaskProblem(parts["M"], parts["Q"], levels, exact)
+        result = self.solver.solve(problem, self._bounds(x, v, parts), memory)
+        outputs = self._outcome(*arguments, result.answer.a)
+        signals = dict(zip(("u", *self._signals), outputs, strict=True))
         u = signals.pop("u")
-        signals |= {"relaxed": float(found.relaxed), "solved": float(found.solved)}
-        return NumericCommand(u, signals, found.memory)
+        signals |= {"relaxed": float(result.relaxed), "solved": float(result.solved)}
+        return NumericCommand(u, signals, result.memory)
 
     # ------------------------------------------------------------------ limits
 
-    def _bounds(self, x: np.ndarray, v: np.ndarray, parts: dict[str, np.ndarray]) -> Bounds:
+    def _bounds(
+        self, x: np.ndarray, v: np.ndarray, parts: dict[str, np.ndarray]
+    ) -> AccelerationBounds:
         """Return the limits as rows of the acceleration."""
         chosen, (lower, upper) = self._bounded
         C, c = parts["input_A"][chosen], parts["input_b"][chosen]
         rows, (low, high) = self._stopped, self._stops(x, v)
-        return Bounds(
+        return AccelerationBounds(
             np.vstack([C, np.eye(self.machine.nv)[rows]]),
             np.concatenate([lower - c, low]),
             np.concatenate([upper - c, high]),
@@ -122,14 +118,14 @@ class LimitedTaskControl(NumericLaw):
     @cached_property
     def _joints(self) -> tuple[np.ndarray, ...]:
         """Velocity and coordinate of joints with one of each, and their limits."""
-        machine, found = self.machine, []
+        machine, rows = self.machine, []
         for joint in machine.joints:
             if joint.nx == joint.nv == 1 and self.joint_limits:
                 limits = joint.lower[0], joint.upper[0], joint.velocity_limit[0]
                 if np.isfinite(limits).any():
                     at = machine.v_slice[joint.name].start, machine.x_slice[joint.name].start
-                    found.append((*at, *limits))
-        columns = np.array(found, float).reshape(-1, 5).T
+                    rows.append((*at, *limits))
+        columns = np.array(rows, float).reshape(-1, 5).T
         return (columns[0].astype(int), columns[1].astype(int), *columns[2:])
 
     @property
@@ -165,13 +161,13 @@ class LimitedTaskControl(NumericLaw):
         parts, n = self._assembly, self.machine.nv
         problem = parts.problem(exact=True)
         exact = problem.exact or Level(ca.SX(0, n), ca.SX(0, 1))
-        slope = parts.recovery.least(parts.motor_forces(parts.M))
-        start, _ = parts.recovery.inputs(parts.motor_forces(parts.bias) + parts.pressure)
-        found = {"M": problem.M, "Q": problem.Q}
+        inputs = parts.input_rows
+        outputs = {"M": problem.M, "Q": problem.Q}
         for k, level in enumerate(problem.levels):
-            found |= {f"A{k}": level.A, f"b{k}": level.b}
-        found |= {"exact_A": exact.A, "exact_b": exact.b, "input_A": slope, "input_b": start}
-        return {name: ca.densify(ca.SX(value)) for name, value in found.items()}
+            outputs |= {f"A{k}": level.A, f"b{k}": level.b}
+        outputs |= {"exact_A": exact.A, "exact_b": exact.b}
+        outputs |= {"input_A": inputs.A, "input_b": inputs.b}
+        return {name: ca.densify(ca.SX(value)) for name, value in outputs.items()}
 
     @cached_property
     def _ports(self) -> dict[str, int]:
@@ -182,19 +178,18 @@ class LimitedTaskControl(NumericLaw):
         return compile(ca.Function("problem", self._symbols, list(self._outputs.values())))
 
     @cached_property
-    def _told(self) -> tuple[Any, dict[str, Any], Any]:
+    def _result(self) -> tuple[Any, dict[str, Any], Any]:
         """Inputs and signals at an acceleration, and that acceleration."""
-        parts, a = self._assembly, ca.SX.sym("a", self.machine.nv)
-        tau = parts.motor_forces(parts.M @ a + parts.bias) + parts.pressure
-        u, undelivered = parts.recovery.inputs(tau)
-        return u, parts.signals(a, undelivered), a
+        a = ca.SX.sym("a", self.machine.nv)
+        inputs = self._assembly.inputs(a)
+        return inputs.u, {**self._assembly.signals(a), **inputs.signals}, a
 
     @property
     def _signals(self) -> dict[str, tuple[int, ...]]:
-        return {name: (value.shape[0],) for name, value in self._told[1].items()}
+        return {name: (value.shape[0],) for name, value in self._result[1].items()}
 
     @cached_property
     def _outcome(self) -> Kernel:
-        u, signals, a = self._told
+        u, signals, a = self._result
         outputs = [ca.densify(ca.SX(value)) for value in (u, *signals.values())]
         return compile(ca.Function("outcome", [*self._symbols, a], outputs))

@@ -10,7 +10,7 @@ from framefree.control.references.base import Reference
 from framefree.control.tasks.assembly import Assembly
 from framefree.control.tasks.law import TaskControl
 from framefree.control.tasks.limited import LimitedTaskControl
-from framefree.control.tasks.solvers.base import Level, Problem
+from framefree.control.tasks.solvers.base import Level, TaskProblem
 from framefree.motion.constrained.solve import null_space, numerical_rank, pseudo_inverse
 
 TAKES_PART = 1e-7
@@ -91,7 +91,7 @@ def task_report(
     return examined(problem, labels)
 
 
-def examined(problem: Problem, labels: list[tuple[str, ...]]) -> TaskReport:
+def examined(problem: TaskProblem, labels: list[tuple[str, ...]]) -> TaskReport:
     """Return what the numbers of a problem say."""
     n = len(problem.Q)
     free, a, reports = np.eye(n), np.zeros(n), []
@@ -127,7 +127,7 @@ def numbers(
     v: np.ndarray,
     reference: Reference | None,
     t: float,
-) -> Problem:
+) -> TaskProblem:
     """Return the problem of a law at a state, in numbers."""
     named = {} if reference is None else reference.at(ca.SX(t))
     X, V = ca.SX.sym("x", len(x)), ca.SX.sym("v", len(v))
@@ -137,5 +137,5 @@ def numbers(
     M, Q, *rows = (np.array(value) for value in values)
     levels = tuple(Level(rows[k], rows[k + 1].ravel()) for k in range(0, len(rows), 2))
     if problem.exact is None:
-        return Problem(M, Q.ravel(), levels)
-    return Problem(M, Q.ravel(), levels[1:], levels[0])
+        return TaskProblem(M, Q.ravel(), levels)
+    return TaskProblem(M, Q.ravel(), levels[1:], levels[0])

@@ -65,16 +65,24 @@ class JointForce(JointActuator):
         """Gear times gain (nv x 1)."""
         return constant(self.gear) * self.gain
 
-    def bias(self, x: Any, v: Any) -> Any:
-        """Return the servo's force on the joint (nv) without input, or None."""
-        terms = self.bias_terms
-        if not is_symbolic(terms) and not terms.any():
-            return None
-        gear = constant(self.gear)
-        force = terms[0] + terms[2] * casadi.dot(gear, v)
+    @property
+    def force_limited(self) -> bool:
+        """Whether the motor's force has limits of its own."""
+        return bool(np.isfinite([self.force_lower, self.force_upper]).any())
+
+    def force(self, x: Any, v: Any, u: Any) -> Any:
+        """Return the motor's force f at an input, without its limits: gain u + (servo)."""
+        gear, terms = constant(self.gear), self.bias_terms
+        force = self.gain * u + terms[0] + terms[2] * casadi.dot(gear, v)
         if is_symbolic(terms) or terms[1] != 0.0:
             force = force + terms[1] * casadi.dot(gear, x)
-        return gear * force
+        return force
+
+    def bias(self, x: Any, v: Any) -> Any:
+        """Return the servo's force on the joint (nv) without input, or None."""
+        if not is_symbolic(self.bias_terms) and not self.bias_terms.any():
+            return None
+        return constant(self.gear) * self.force(x, v, 0)
 
 
 def motors(joints: Iterable[Joint], suffix: str = "") -> tuple[JointForce, ...]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from framefree.geometry import batch
 from framefree.machine.formats.markup import Place
 
 
@@ -48,15 +49,8 @@ def rpy_of_rotation(R: np.ndarray) -> np.ndarray:
 
 def pose_of_quaternion(position: Any, wxyz: Any) -> np.ndarray:
     """Pose (4x4) of a position and a quaternion wxyz of any length but zero."""
-    w, x, y, z = np.asarray(wxyz, float) / np.linalg.norm(wxyz)
-    return posed(
-        [
-            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-        ],
-        position,
-    )
+    unit = np.asarray(wxyz, float) / np.linalg.norm(wxyz)
+    return posed(batch.rotation(unit), position)
 
 
 def quaternion_of_rotation(R: np.ndarray) -> np.ndarray:

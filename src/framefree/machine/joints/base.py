@@ -47,6 +47,11 @@ class JointKind(Part, ABC):
     """Whether the kind implements `difference_rate`, so that the joint can have a spring."""
 
     @property
+    def additive(self) -> bool:
+        """Whether d/dt difference(x0, x1) = v1 - v0 for both moving: `difference_rate` is 1."""
+        return self.vector
+
+    @property
     def locked(self) -> bool:
         """Whether this stands for a joint that could move but is held."""
         return False

@@ -29,6 +29,11 @@ class Continuous(JointKind):
     def __post_init__(self) -> None:
         set_field(self, "axis", unit_axis(self.axis, "the axis of a continuous joint"))
 
+    @property
+    def additive(self) -> bool:
+        """Angles add up."""
+        return True
+
     def pose(self, x: Any) -> Any:
         """Rotation about the axis."""
         return se3.pose(rotation_about(self.axis, x[0], x[1]), casadi.DM.zeros(3))

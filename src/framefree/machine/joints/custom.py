@@ -96,6 +96,11 @@ class Custom(JointKind):
         """Return S with columns vee(G^-1 dG/dx A_i)."""
         return self._jacobian(x)
 
+    @property
+    def additive(self) -> bool:
+        """Whether differences are those of plain coordinates, and not the user's own."""
+        return self.vector and self.difference_map is None
+
     def rate(self, x: Any) -> Any:
         """Return the user's A(x), or the identity."""
         return casadi.DM(np.eye(self.nx)) if self.rate_map is None else self.rate_map(x)

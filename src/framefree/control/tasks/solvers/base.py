@@ -29,7 +29,7 @@ class Level(NamedTuple):
     b: Matrix
 
 
-class Problem(NamedTuple):
+class TaskProblem(NamedTuple):
     """What is to be solved, as casadi matrices or NumPy arrays.
 
     Attributes
@@ -56,7 +56,7 @@ class Problem(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Answer:
+class TaskAcceleration:
     """An acceleration, with what certifies it.
 
     Attributes
@@ -73,7 +73,7 @@ class Answer:
     residuals: tuple[np.ndarray, ...]
 
     @classmethod
-    def of(cls, problem: Problem, a: np.ndarray) -> "Answer":
+    def of(cls, problem: TaskProblem, a: np.ndarray) -> "TaskAcceleration":
         """Return an acceleration with its force and residuals."""
         residuals = tuple(level.A @ a - level.b for level in problem.levels)
         return cls(a, problem.M @ a - problem.Q, residuals)
@@ -83,22 +83,22 @@ class Solver(ABC):
     """Base of all solvers that are compiled; see the contract at the top of this file."""
 
     @abstractmethod
-    def acceleration(self, problem: Problem) -> Matrix:
+    def acceleration(self, problem: TaskProblem) -> Matrix:
         """Return a (n) as a casadi expression."""
 
-    def solve(self, problem: Problem) -> Answer:
+    def solve(self, problem: TaskProblem) -> TaskAcceleration:
         """Return the acceleration of a problem in numbers."""
         shapes = tuple(level.A.shape for level in problem.all_levels)
         function = _traced(self, len(problem.Q), shapes, problem.exact is not None)
         rows = [part for level in problem.all_levels for part in level]
-        return Answer.of(problem, np.array(function(problem.M, problem.Q, *rows)).ravel())
+        return TaskAcceleration.of(problem, np.array(function(problem.M, problem.Q, *rows)).ravel())
 
 
 @lru_cache(maxsize=256)
 def _traced(solver: Solver, n: int, shapes: tuple, exact: bool) -> ca.Function:
     M, Q = ca.SX.sym("M", n, n), ca.SX.sym("Q", n)
     levels = tuple(Level(ca.SX.sym("A", *shape), ca.SX.sym("b", shape[0])) for shape in shapes)
-    problem = Problem(M, Q, levels[exact:], levels[0] if exact else None)
+    problem = TaskProblem(M, Q, levels[exact:], levels[0] if exact else None)
     symbols = [M, Q, *(part for level in levels for part in level)]
     return ca.Function("solver", symbols, [ca.densify(ca.SX(solver.acceleration(problem)))])
 

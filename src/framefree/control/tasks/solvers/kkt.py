@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 
-import casadi as ca
-
-from framefree.control.tasks.solvers.base import Matrix, Problem, Solver, stacked, with_rows
+from framefree.control.shared.factor import SymmetricFactor
+from framefree.control.tasks.solvers.base import Matrix, Solver, TaskProblem, stacked, with_rows
 from framefree.motion.constrained.algebra import MassFactor
 
 
@@ -27,7 +26,7 @@ class Kkt(Solver):
     semidefinite: bool = False
     tolerance: float = 1e-12
 
-    def acceleration(self, problem: Problem) -> Matrix:
+    def acceleration(self, problem: TaskProblem) -> Matrix:
         """Return a (n)."""
         levels = problem.all_levels
         M = with_rows(problem.M, levels) if self.semidefinite else problem.M
@@ -35,26 +34,5 @@ class Kkt(Solver):
         factor = MassFactor(M)
         free = factor.into(problem.Q)
         Y = factor.into(rows.A.T)
-        lam = _solved(Y.T @ Y, rows.b - Y.T @ free, self.tolerance)
+        lam = SymmetricFactor(Y.T @ Y, drop=self.tolerance).solve(rows.b - Y.T @ free)
         return factor.out(free + Y @ lam)
-
-
-def _solved(S: Matrix, d: Matrix, tolerance: float) -> Matrix:
-    """Return S^-1 d by L D L^T, leaving out rows with a pivot of rounding."""
-    m = S.shape[0]
-    L = [[ca.SX(0)] * m for _ in range(m)]
-    LD = [[ca.SX(0)] * m for _ in range(m)]
-    reciprocal: list[Matrix] = []
-    for j in range(m):
-        pivot = S[j, j] - sum((LD[j][k] * L[j][k] for k in range(j)), ca.SX(0))
-        counts = pivot > tolerance * S[j, j]
-        reciprocal.append(counts / ca.if_else(counts, pivot, 1))
-        for i in range(j + 1, m):
-            LD[i][j] = S[i, j] - sum((L[i][k] * LD[j][k] for k in range(j)), ca.SX(0))
-            L[i][j] = LD[i][j] * reciprocal[j]
-    y: list[Matrix] = []
-    for i in range(m):
-        y.append(d[i] - sum((L[i][k] * y[k] for k in range(i)), ca.SX(0)))
-    for i in reversed(range(m)):
-        y[i] = y[i] * reciprocal[i] - sum((L[k][i] * y[k] for k in range(i + 1, m)), ca.SX(0))
-    return ca.vertcat(ca.SX(0, 1), *y)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import casadi as ca
 
-from framefree.control.tasks.solvers.base import Matrix, Problem, Solver, with_rows
+from framefree.control.tasks.solvers.base import Matrix, Solver, TaskProblem, with_rows
 from framefree.motion.constrained.algebra import MassFactor, RowSpace
 
 
@@ -27,7 +27,7 @@ class StrictPriority(Solver):
     semidefinite: bool = False
     tolerance: float = 1e-6
 
-    def acceleration(self, problem: Problem) -> Matrix:
+    def acceleration(self, problem: TaskProblem) -> Matrix:
         """Return a (n)."""
         levels = problem.all_levels
         factor = MassFactor(with_rows(problem.M, levels) if self.semidefinite else problem.M)

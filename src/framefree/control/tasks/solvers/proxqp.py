@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from framefree.control.law import ControlError
-from framefree.control.tasks.solvers.base import Answer, Problem
+from framefree.control.tasks.solvers.base import TaskAcceleration, TaskProblem
 from framefree.control.tasks.solvers.weighted import softened
 
 
-class Bounds(NamedTuple):
+class AccelerationBounds(NamedTuple):
     """Rows ``lower <= C a <= upper``: C (k, n), bounds (k,).
 
     `hard` says of each row whether it holds in any case; the others give way before the program has
@@ -24,17 +24,17 @@ class Bounds(NamedTuple):
     hard: np.ndarray
 
     @classmethod
-    def none(cls, n: int) -> "Bounds":
+    def none(cls, n: int) -> "AccelerationBounds":
         """Return no rows."""
         return cls(np.zeros((0, n)), np.zeros(0), np.zeros(0), np.zeros(0, bool))
 
 
-class Limited(NamedTuple):
+class BoundedAcceleration(NamedTuple):
     """An answer under bounds.
 
     Attributes
     ----------
-    answer : Answer
+    answer : TaskAcceleration
     relaxed : bool
         Whether the first level had to give way to the bounds.
     solved : bool
@@ -43,7 +43,7 @@ class Limited(NamedTuple):
         Where the next solution may start from.
     """
 
-    answer: Answer
+    answer: TaskAcceleration
     relaxed: bool
     solved: bool
     memory: np.ndarray
@@ -74,22 +74,25 @@ class ProxQp:
     accuracy: float = 1e-9
 
     def solve(
-        self, problem: Problem, bounds: Bounds | None = None, memory: np.ndarray | None = None
-    ) -> Limited:
+        self,
+        problem: TaskProblem,
+        bounds: AccelerationBounds | None = None,
+        memory: np.ndarray | None = None,
+    ) -> BoundedAcceleration:
         """Return the acceleration of a problem in numbers, starting from `memory`."""
         n = len(problem.Q)
-        bounds = Bounds.none(n) if bounds is None else bounds
+        bounds = AccelerationBounds.none(n) if bounds is None else bounds
         H, Q = softened(problem, self.weight)
         A, b = _equalities(problem)
         start = None if memory is None or not memory.any() else memory
-        x, found, solved = self._run(H, Q, A, b, bounds, start)
+        x, point, solved = self._run(H, Q, A, b, bounds, start)
         relaxed = not solved and len(bounds.C) > 0
         if relaxed:
             x, solved = self._relaxed(problem, H, Q, bounds)
-        return Limited(Answer.of(problem, x[:n]), relaxed, solved, found)
+        return BoundedAcceleration(TaskAcceleration.of(problem, x[:n]), relaxed, solved, point)
 
     def _relaxed(
-        self, problem: Problem, H: np.ndarray, Q: np.ndarray, bounds: Bounds
+        self, problem: TaskProblem, H: np.ndarray, Q: np.ndarray, bounds: AccelerationBounds
     ) -> tuple[np.ndarray, bool]:
         """Solve with the first level as a weight and one slack for each bound that is not hard."""
         n, first, soft = len(Q), problem.levels[0], np.flatnonzero(~bounds.hard)
@@ -111,7 +114,7 @@ class ProxQp:
         Q: np.ndarray,
         A: np.ndarray,
         b: np.ndarray,
-        bounds: Bounds,
+        bounds: AccelerationBounds,
         start: np.ndarray | None,
     ) -> tuple[np.ndarray, np.ndarray, bool]:
         proxqp = _proxqp()
@@ -125,15 +128,15 @@ class ProxQp:
         else:
             qp.settings.initial_guess = proxqp.InitialGuess.WARM_START
             qp.solve(start[:n], start[n : n + m], start[n + m :])
-        found = qp.results
-        solved = found.info.status == proxqp.QPSolverOutput.PROXQP_SOLVED
-        memory = np.concatenate([found.x, found.y, found.z])
+        results = qp.results
+        solved = results.info.status == proxqp.QPSolverOutput.PROXQP_SOLVED
+        memory = np.concatenate([results.x, results.y, results.z])
         if not (solved and np.isfinite(memory).all()):
-            return np.nan_to_num(found.x), np.zeros(n + m + k), False
-        return found.x.copy(), memory, True
+            return np.nan_to_num(results.x), np.zeros(n + m + k), False
+        return results.x.copy(), memory, True
 
 
-def _equalities(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+def _equalities(problem: TaskProblem) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows that hold exactly: those of nature and of the first level."""
     rows = (*(() if problem.exact is None else (problem.exact,)), *problem.levels[:1])
     n = len(problem.Q)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from framefree.control.tasks.solvers.base import Matrix, Problem, Solver, nearest, with_rows
+from framefree.control.tasks.solvers.base import Matrix, Solver, TaskProblem, nearest, with_rows
 from framefree.motion.constrained.algebra import TOLERANCE
 
 
@@ -26,7 +26,7 @@ class UdwadiaKalaba(Solver):
     semidefinite: bool = False
     tolerance: float = TOLERANCE
 
-    def acceleration(self, problem: Problem) -> Matrix:
+    def acceleration(self, problem: TaskProblem) -> Matrix:
         """Return a (n)."""
         levels = problem.all_levels
         M = with_rows(problem.M, levels) if self.semidefinite else problem.M

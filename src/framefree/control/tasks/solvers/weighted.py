@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from framefree.control.law import ControlError
-from framefree.control.tasks.solvers.base import Matrix, Problem, Solver
+from framefree.control.shared.gains import positive
+from framefree.control.tasks.solvers.base import Matrix, Solver, TaskProblem
 from framefree.control.tasks.solvers.udwadia_kalaba import UdwadiaKalaba
 
 
@@ -30,18 +31,18 @@ class Weighted(Solver):
     equality: Solver = field(default_factory=UdwadiaKalaba)
 
     def __post_init__(self) -> None:
-        weight = np.asarray(self.weight, float)
-        if weight.ndim > 1 or not (weight > 0).all():
-            raise ControlError(f"`weight` must be positive, got {self.weight}")
+        weight = positive(self.weight, "weight")
+        if weight.ndim > 1:
+            raise ControlError(f"`weight` must be a number or one a level, got {self.weight}")
         object.__setattr__(self, "weight", tuple(weight.tolist()) if weight.ndim else float(weight))
 
-    def acceleration(self, problem: Problem) -> Matrix:
+    def acceleration(self, problem: TaskProblem) -> Matrix:
         """Return a (n)."""
         M, Q = softened(problem, self.weight)
-        return self.equality.acceleration(Problem(M, Q, problem.levels[:1], problem.exact))
+        return self.equality.acceleration(TaskProblem(M, Q, problem.levels[:1], problem.exact))
 
 
-def softened(problem: Problem, weight: Any) -> tuple[Matrix, Matrix]:
+def softened(problem: TaskProblem, weight: Any) -> tuple[Matrix, Matrix]:
     """Return ``M + sum w A^T A`` and ``Q + sum w A^T b`` over the levels after the first."""
     soft = problem.levels[1:]
     if np.ndim(weight) and len(weight) != len(soft):

@@ -1,18 +1,21 @@
-"""All limits of a machine's inputs as rows ``lower <= C u <= upper`` at a state.
+"""Limits of a machine's inputs: as rows ``lower <= C u <= upper``, and what they cut off.
 
 They are the limits of the inputs themselves, further half-spaces of actuators (tilting propellers),
 limits of motors' forces, and of the effort of joints. Limits of constant numbers that the others
-imply are left out: every one that is not costs a program time.
+imply are left out of the rows: every one that is not costs a program time.
 """
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
 
 from framefree.control.law import ControlError
+from framefree.machine import Machine
 from framefree.machine.actuators import JointActuator, JointForce
-from framefree.machine.values import constant, is_symbolic
+from framefree.machine.joint import Joint
+from framefree.machine.values import constant
 from framefree.motion.tree.state import TreeState
 
 Matrix = Any
@@ -84,8 +87,8 @@ def irredundant(A: np.ndarray, b: np.ndarray) -> np.ndarray:
         kept[i] = False
         # The row itself, a little further out, keeps the largest value finite.
         rows, sides = np.vstack([A[kept], A[i]]), np.append(b[kept], b[i] + 1.0)
-        found = linprog(-A[i], rows, sides, bounds=free)
-        kept[i] = found.status != 0 or -found.fun > b[i] + IMPLIED * max(1.0, abs(b[i]))
+        result = linprog(-A[i], rows, sides, bounds=free)
+        kept[i] = result.status != 0 or -result.fun > b[i] + IMPLIED * max(1.0, abs(b[i]))
     return kept
 
 
@@ -115,69 +118,121 @@ def _columns(rows: list["Row"]) -> list[list[Matrix]]:
 Row = tuple[Matrix, Matrix, Matrix]
 
 
-def _polytopes(machine: Any) -> list[Row]:
-    found = []
+def limited(machine: Machine) -> bool:
+    """Tell whether anything limits what the actuators of a machine give."""
+    inputs = np.isfinite(np.concatenate(machine.input_limits)).any()
+    further = len(machine.input_polytope[1]) or any(True for _ in _limited_motors(machine))
+    return bool(inputs or further or any(True for _ in _limited_joints(machine)))
+
+
+def clipped(machine: Machine, u: Matrix) -> Matrix:
+    """Return inputs (nu) cut to their own limits, as drives do; others stay as they are."""
+    lower, upper = machine.input_limits
+    result = ca.SX(u)
+    for k in range(machine.nu):
+        result[k] = _clip(result[k], lower[k], upper[k])
+    return result
+
+
+def cut(state: TreeState, u: Matrix) -> Matrix:
+    """Return the joint forces (nv) that limits of motors and joints take off and put on at u.
+
+    The actuators give ``B u + bias + cut``: first the force of each motor is brought within its
+    limits, then the sum of what all actuators of a joint do to it.
+    """
+    machine = state.machine
+    change = ca.SX(machine.nv, 1)
+    for motor in _limited_motors(machine):
+        x, v = state.x[machine.x_slice[motor.joint]], state.v[machine.v_slice[motor.joint]]
+        f = motor.force(x, v, u[machine.u_slice[motor.name]])
+        excess = _clip(f, motor.force_lower, motor.force_upper) - f
+        change[machine.v_slice[motor.joint]] += constant(motor.gear) * excess
+    for joint, limited in _limited_joints(machine):
+        rows, bias = _effort(state, joint)
+        own = machine.v_slice[joint.name]
+        effort = rows @ u + bias + change[own]
+        for i in limited:
+            most = float(joint.effort_limit[i])
+            change[own.start + i] += _clip(effort[i], -most, most) - effort[i]
+    return ca.sparsify(change)
+
+
+def _clip(value: Matrix, lower: float, upper: float) -> Matrix:
+    value = value if np.isinf(lower) else ca.fmax(value, lower)
+    return value if np.isinf(upper) else ca.fmin(value, upper)
+
+
+def _limited_motors(machine: Machine) -> Iterator[JointForce]:
+    for actuator in machine.actuators:
+        if isinstance(actuator, JointForce) and actuator.force_limited:
+            yield actuator
+
+
+def _limited_joints(machine: Machine) -> Iterator[tuple[Joint, list[int]]]:
+    """Yield joints whose actuators are limited together, and which of their velocities are."""
+    for joint in machine.joints:
+        limited = np.flatnonzero(np.isfinite(joint.effort_limit)).tolist()
+        if limited and _actuators_of(machine, joint):
+            yield joint, limited
+
+
+def _actuators_of(machine: Machine, joint: Joint) -> list[JointActuator]:
+    on_joints = (a for a in machine.actuators if isinstance(a, JointActuator))
+    return [actuator for actuator in on_joints if actuator.joint == joint.name]
+
+
+def _effort(state: TreeState, joint: Joint) -> tuple[Matrix, Matrix]:
+    """Return what the actuators of a joint do to it: rows (nv x nu) of u, and the rest (nv)."""
+    machine = state.machine
+    x, v = state.x[machine.x_slice[joint.name]], state.v[machine.v_slice[joint.name]]
+    rows, bias = ca.SX(joint.nv, machine.nu), ca.SX(joint.nv, 1)
+    for actuator in _actuators_of(machine, joint):
+        if actuator.nu:
+            rows[:, machine.u_slice[actuator.name]] = constant(actuator.columns)
+        extra = actuator.bias(x, v)
+        bias = bias if extra is None else bias + extra
+    return ca.sparsify(rows), bias
+
+
+def _polytopes(machine: Machine) -> list[Row]:
+    rows = []
     for actuator in machine.actuators:
         A, b = actuator.polytope
         wide = np.zeros((len(b), machine.nu))
         wide[:, machine.u_slice[actuator.name]] = A
-        found += [
+        rows += [
             (ca.sparsify(ca.SX(ca.DM(row).T)), ca.SX(-np.inf), ca.SX(float(side)))
             for row, side in zip(wide, b, strict=True)
         ]
-    return found
+    return rows
 
 
 def _motor_forces(state: TreeState) -> list[Row]:
-    """Limits of gain u + (bias) of motors that have them."""
-    machine, found = state.machine, []
-    for motor in machine.actuators:
-        if not isinstance(motor, JointForce):
-            continue
-        if not np.isfinite([motor.force_lower, motor.force_upper]).any():
-            continue
-        x, v = (
-            state.x[machine.x_slice[motor.joint]],
-            state.v[machine.v_slice[motor.joint]],
-        )
-        gear, terms = constant(motor.gear), motor.bias_terms
-        own = ca.SX(terms[0]) + terms[2] * ca.dot(gear, v)
-        if is_symbolic(terms) or terms[1] != 0.0:
-            own = own + terms[1] * ca.dot(gear, x)
-        row = ca.SX(1, machine.nu)
+    """Return the limits of gain u + (bias) of motors that have them."""
+    machine, rows = state.machine, []
+    for motor in _limited_motors(machine):
+        x, v = state.x[machine.x_slice[motor.joint]], state.v[machine.v_slice[motor.joint]]
+        own, row = ca.SX(motor.force(x, v, 0)), ca.SX(1, machine.nu)
         row[machine.u_slice[motor.name]] = motor.gain
-        found.append((row, _less(motor.force_lower, own), _less(motor.force_upper, own)))
-    return found
+        rows.append((row, less(motor.force_lower, own), less(motor.force_upper, own)))
+    return rows
 
 
-def _less(limit: float, own: Matrix) -> Matrix:
+def less(limit: float, own: Matrix) -> Matrix:
     """Return limit - own, a number where the limit is infinite."""
     return ca.SX(limit) if np.isinf(limit) else limit - own
 
 
 def _efforts(state: TreeState) -> list[Row]:
-    """Limits of what all actuators of a joint together do to it."""
-    machine, found = state.machine, []
-    for joint in machine.joints:
-        limited = np.flatnonzero(np.isfinite(joint.effort_limit)).tolist()
-        own = [
-            a for a in machine.actuators if isinstance(a, JointActuator) and a.joint == joint.name
-        ]
-        if not limited or not own:
-            continue
-        x, v = state.x[machine.x_slice[joint.name]], state.v[machine.v_slice[joint.name]]
-        rows, bias = ca.SX(joint.nv, machine.nu), ca.SX(joint.nv, 1)
-        for actuator in own:
-            if actuator.nu:
-                rows[:, machine.u_slice[actuator.name]] = constant(actuator.columns)
-            extra = actuator.bias(x, v)
-            bias = bias if extra is None else bias + extra
-        rows = ca.sparsify(rows)
+    """Return the limits of what all actuators of a joint together do to it."""
+    limits = []
+    for joint, limited in _limited_joints(state.machine):
+        rows, bias = _effort(state, joint)
         for i in limited:
             most = float(joint.effort_limit[i])
             if rows[i, :].nnz():
-                found.append((rows[i, :], -most - bias[i], most - bias[i]))
-    return found
+                limits.append((rows[i, :], -most - bias[i], most - bias[i]))
+    return limits
 
 
 def _single(row: Matrix, low: Matrix, high: Matrix) -> tuple[int, float, float] | None:

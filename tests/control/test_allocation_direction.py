@@ -5,15 +5,23 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from framefree.control.allocation import blocks
 from framefree.control.law import ControlError
-from framefree.control.passive.allocation import allocated, least
+from framefree.control.shared.direction import along
+from framefree.control.shared.input_map import InputMap, blocks
 
 RNG = np.random.default_rng(0)
 THRUSTERS = np.zeros((8, 10))
 THRUSTERS[:6, :8] = RNG.normal(size=(6, 8))
 THRUSTERS[6, 8], THRUSTERS[7, 9] = 2.0, -0.5
 LOWER, UPPER = np.full(10, -2.0), np.array([2.0] * 8 + [3.0, np.inf])
+
+
+def least(G, wanted):
+    return InputMap(G, np.ones(G.shape[1]), ca.DM.eye(G.shape[0])).least(wanted)
+
+
+def allocated(G, wanted, lower, upper):
+    return along(G, least(G, wanted), lower, upper)
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +81,22 @@ def test_least_inputs_of_a_matrix_that_changes():
     rng = np.random.default_rng(3)
     A, b = rng.normal(size=(3, 5)), rng.normal(size=3)
     assert np.allclose(function(A, b).full().ravel(), np.linalg.pinv(A) @ b, atol=1e-12)
+
+
+def test_one_sided_limits_of_inputs_that_act_together():
+    """Inputs without a limit on one side: three propellers that only push, on two directions."""
+    G = np.array([[1.0, -1.0, 0.5], [0.5, 0.5, -1.0]])
+    wanted = ca.SX.sym("f", 2)
+    u = allocated(ca.DM(G), wanted, np.zeros(3), np.array([1.0, np.inf, np.inf]))
+    function, rng = ca.Function("u", [wanted], [u]), np.random.default_rng(5)
+    for _ in range(20):
+        f = rng.normal(size=2) * 3
+        inputs = function(f).full().ravel()
+        assert np.isfinite(inputs).all()
+        assert (inputs >= -1e-9).all()
+        assert inputs[0] <= 1 + 1e-9
+        given = G @ inputs
+        assert abs(given[0] * f[1] - given[1] * f[0]) < 1e-6 * (f @ f)
 
 
 def test_refusal_of_inverted_limits():

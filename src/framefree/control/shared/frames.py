@@ -8,6 +8,7 @@ import casadi as ca
 from framefree.geometry import se3
 from framefree.machine.values import compose, constant_pose
 from framefree.motion.spatial import Step, Twist
+from framefree.motion.state import Jacobian
 from framefree.motion.tree.state import TreeState
 
 Matrix = Any
@@ -33,6 +34,21 @@ class FrameMotion(NamedTuple):
     dv: Matrix
     dw: Matrix
 
+    @classmethod
+    def of(cls, G: Matrix, jacobian: Jacobian, velocities: Matrix) -> "FrameMotion":
+        """Return the motion of a frame at pose G, by its body Jacobian and the rate of that."""
+        J = jacobian.value
+        return cls.turned(G, J @ velocities, J, jacobian.rate @ velocities)
+
+    @classmethod
+    def turned(cls, G: Matrix, twist: Matrix, J: Matrix, rate: Matrix) -> "FrameMotion":
+        """Return the motion from what it is in the frame's own axes."""
+        R, (v, w) = se3.rotation(G), Twist.of(twist)
+        dv, dw = Twist.of(rate)
+        # The rate of a body-fixed velocity lacks the turning of its axes.
+        parts = (v, w, J[:3, :], J[3:, :], dv + ca.cross(w, v), dw)
+        return cls(se3.position(G), R, *(R @ part for part in parts))
+
 
 class Frames:
     """The frames of a machine at one state (x, v)."""
@@ -47,21 +63,16 @@ class Frames:
 
     def at(self, frame: str, place: Any = None) -> FrameMotion:
         """Return the motion of a frame, or of a place (4x4) given in it."""
-        found = self.machine.frame(frame)
-        pose = found.pose if place is None else compose(found.pose, place)
-        G = constant_pose(pose)
-        step = Step(se3.rotation(G), se3.position(G))
-        index = self.machine.body_index[found.body]
+        own = self.machine.frame(frame)
+        pose = constant_pose(own.pose if place is None else compose(own.pose, place))
+        step = Step(se3.rotation(pose), se3.position(pose))
+        index = self.machine.body_index[own.body]
         if index < 0:
             rest, none = ca.SX(3, 1), ca.SX(3, self.machine.nv)
             return FrameMotion(step.r, step.R0, rest, rest, none, none, rest, rest)
-        G = se3.compose(self.state.poses[index], G)
-        J = self.state.jacobian(found.body).into(step, Twist.zero()).value
-        v, w = step.twist_into(Twist.of(self.state.twists[index]))
-        dv, dw = step.twist_into(Twist.of(self._biases[index]))
-        R = se3.rotation(G)
-        # The rate of a body-fixed velocity lacks the turning of its axes.
-        dv = dv + ca.cross(w, v)
-        return FrameMotion(
-            se3.position(G), R, *(R @ part for part in (v, w, J[:3, :], J[3:, :], dv, dw))
+        twist, rate = (
+            step.twist_into(Twist.of(of_body)).vector
+            for of_body in (self.state.twists[index], self._biases[index])
         )
+        J = self.state.jacobian(own.body).into(step, Twist.zero()).value
+        return FrameMotion.turned(se3.compose(self.state.poses[index], pose), twist, J, rate)

@@ -2,12 +2,12 @@
 
     M a + h = force,    x_tree = x,    v_tree = E v,    force = E^T (joint forces)
 
-For a machine without loops and couplings E is the identity. With them, the law is told the whole
-state of the joints, closed, and speaks of the independent joints only; the others follow
-(`framefree.motion.embedded`). Nothing here has loops to solve: x is closed already.
+For a machine without loops and couplings E is the identity. With them, the law gets the whole
+state of the joints, closed, and works in the velocities of the independent joints only; the others
+follow (`framefree.motion.embedded`). Nothing here has loops to solve: x is closed already.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ import casadi as ca
 import numpy as np
 
 from framefree.control.law import ControlError
+from framefree.control.shared.frames import FrameMotion, Frames
 from framefree.machine import Machine
 from framefree.machine.joint import Joint
 from framefree.motion import forces
@@ -23,15 +24,16 @@ from framefree.motion.actuation import input_bias, input_matrix
 from framefree.motion.constrained.project import ClosureError
 from framefree.motion.embedded import Embedded
 from framefree.motion.embedded.state import EmbeddedState
+from framefree.motion.spatial import symmetric
+from framefree.motion.state import Jacobian
 from framefree.motion.tree import Tree
-from framefree.motion.tree.kinematics import Jacobian
 from framefree.motion.tree.state import TreeState
 
 Matrix = Any
 
 
-class Part(NamedTuple):
-    """A joint, and which of its velocities are meant."""
+class IndependentJoint(NamedTuple):
+    """A joint, and which of its velocities are independent."""
 
     joint: Joint
     chosen: tuple[int, ...]
@@ -60,8 +62,8 @@ class Model:
 
     Attributes
     ----------
-    parts : tuple of Part
-        The independent joints, in the machine's order, and which of their velocities are.
+    joints : tuple of IndependentJoint
+        In the machine's order.
     v_names : tuple of str
     chosen : list of int
         Places of the independent velocities among the machine's.
@@ -69,11 +71,9 @@ class Model:
 
     def __init__(self, machine: Machine, independent: Sequence[str] | None = None) -> None:
         self.machine = machine
-        self.closed = bool(machine.loops or machine.couplings)
-        self._open = replace(machine, loops=(), couplings=())
         self._embedded: Embedded | None = None
         names: Sequence[str] = machine.v_names
-        if self.closed:
+        if machine.closed:
             if independent is None and not machine.loops:
                 targets = {coupling.target for coupling in machine.couplings}
                 independent = [name for name in machine.v_names if name not in targets]
@@ -84,8 +84,8 @@ class Model:
                 f"`{machine.name}` has no loops and no couplings: all its velocities are "
                 f"independent, not only {', '.join(independent) or 'none'}"
             )
-        self.parts = _parts(machine, names)
-        self.v_names = tuple(name for part in self.parts for name in part.v_names)
+        self.joints = _independent(machine, names)
+        self.v_names = tuple(name for joint in self.joints for name in joint.v_names)
         self.chosen = [machine.v_names.index(name) for name in self.v_names]
         # The map may have its own order of velocities; ours is the machine's.
         self._order = [list(names).index(name) for name in self.v_names]
@@ -109,35 +109,71 @@ class Model:
         if self._embedded is None:
             return list(self.machine.numeric.random(rng, count))
         closed = self._embedded.constrained
-        start, found = closed.assemble(), []
+        start, samples = closed.assemble(), []
         for _ in range(count):
             near = self.machine.integrate(start, 0.3 * rng.normal(size=self.machine.nv))
             try:
-                found.append(closed.project(near, weight="unit").x)
+                samples.append(closed.project(near, weight="unit").x)
             except ClosureError:
                 continue
-        return found or [start]
+        return samples or [start]
 
     @cached_property
     def _tree(self) -> Tree:
-        return Tree(self._open)
+        return Tree(self.machine.tree)
 
     @cached_property
     def still(self) -> Tree:
         """The tree in a fluid at rest."""
-        fluid = self._open.fluid
+        fluid = self.machine.fluid
         if fluid is None:
             return self._tree
-        return Tree(replace(self._open, fluid=replace(fluid, current=np.zeros(3))))
+        still = replace(fluid, current=np.zeros(3))
+        return Tree(replace(self.machine.tree, fluid=still))
 
 
-class ModelState:
+class ActuatedState:
+    """A state of a tree of joints, seen in velocities w that a law commands: v = E w + (drift).
+
+    Parameters
+    ----------
+    tree : TreeState
+    E : (nv x n), optional
+        By default the identity: all velocities.
+    """
+
+    def __init__(self, tree: TreeState, E: Matrix | None = None) -> None:
+        self.tree, self._basis = tree, E
+
+    def reduced(self, joint_forces: Matrix) -> Matrix:
+        """Return the forces (n) on w that forces (nv) at all joints amount to."""
+        return joint_forces if self._basis is None else self._basis.T @ joint_forces
+
+    @cached_property
+    def mass(self) -> Matrix:
+        """Mass matrix M (n x n)."""
+        M = self.tree.mass
+        return M if self._basis is None else symmetric(self._basis.T @ M @ self._basis)
+
+    @cached_property
+    def B(self) -> Matrix:
+        """Force per unit of every input (n x nu)."""
+        return self.reduced(input_matrix(self.tree))
+
+    @cached_property
+    def input_bias(self) -> Matrix:
+        """Force (n) of the actuators without input."""
+        return self.reduced(input_bias(self.tree))
+
+
+class ModelState(ActuatedState):
     """A state of a `Model`; everything is computed when first asked for."""
 
     def __init__(self, model: Model, state: TreeState | EmbeddedState) -> None:
         self.model = model
         self._embedded = state if isinstance(state, EmbeddedState) else None
-        self.tree: TreeState = state.tree if isinstance(state, EmbeddedState) else state
+        tree = state.tree if isinstance(state, EmbeddedState) else state
+        super().__init__(tree, None if self._embedded is None else self.E)
 
     @cached_property
     def v(self) -> Matrix:
@@ -190,23 +226,25 @@ class ModelState:
         value, rate = self._embedded.jacobian(frame)
         return Jacobian(value[:, self.model._order], rate[:, self.model._order])
 
-    @cached_property
-    def B(self) -> Matrix:
-        """Force per unit of every input (n x nu)."""
-        return self.reduced(input_matrix(self.tree))
-
-    @cached_property
-    def input_bias(self) -> Matrix:
-        """Force (n) of the actuators without input."""
-        return self.reduced(input_bias(self.tree))
-
-    def reduced(self, joint_forces: Matrix) -> Matrix:
-        """Return the forces on the independent velocities that forces at all joints amount to."""
-        return joint_forces if self._embedded is None else self.E.T @ joint_forces
+    def frame(self, frame: str) -> FrameMotion:
+        """Return the motion of a frame in world axes, with Jacobians over w."""
+        if self._embedded is None:
+            return Frames(self.tree).at(frame)
+        return FrameMotion.of(self.tree.frame_pose(frame), self.jacobian(frame), self.v)
 
 
-def _parts(machine: Machine, names: Sequence[str]) -> tuple[Part, ...]:
-    found = []
+def at_configurations(
+    machine: Machine, x: Matrix, value: Matrix, samples: Iterable[np.ndarray]
+) -> list[np.ndarray]:
+    """Return a function of x alone, and of tunable numbers at their defaults, at configurations."""
+    parameters = machine.parameters
+    symbols, values = ([parameters.symbols], [parameters.defaults]) if len(parameters) else ([], [])
+    function = ca.Function("at_configurations", [x, *symbols], [ca.densify(ca.SX(value))])
+    return [function(sample, *values).full() for sample in samples]
+
+
+def _independent(machine: Machine, names: Sequence[str]) -> tuple[IndependentJoint, ...]:
+    joints = []
     for joint in machine.joints:
         chosen = tuple(k for k, name in enumerate(joint.v_names) if name in names)
         if chosen and len(chosen) < joint.nv and not joint.kind.vector:
@@ -216,5 +254,5 @@ def _parts(machine: Machine, names: Sequence[str]) -> tuple[Part, ...]:
                 "so that all its velocities are, or none"
             )
         if chosen:
-            found.append(Part(joint, chosen))
-    return tuple(found)
+            joints.append(IndependentJoint(joint, chosen))
+    return tuple(joints)

@@ -13,6 +13,7 @@ desired velocity carried to where the joint is, such that for moving x and x_d
 Attitudes have no unwinding and no singularity; a half turn off is an unstable equilibrium.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import casadi as ca
@@ -21,12 +22,12 @@ import numpy as np
 from framefree.control.law import ControlError
 from framefree.geometry import quaternion
 from framefree.geometry.operators import Wed, vee2
-from framefree.machine import Joint, Machine
+from framefree.machine import Machine
 from framefree.machine.joints import Continuous, Free, Planar, Spherical
 from framefree.motion.spatial import Matrix
 
 
-class Error(NamedTuple):
+class JointPotential(NamedTuple):
     """Potential (J), its gradient (n) and the carried desired velocity (n)."""
 
     potential: Matrix
@@ -39,29 +40,28 @@ def check_joints(machine: Machine, names: tuple[str, ...], stiffness: np.ndarray
     at = 0
     for name in names:
         joint = machine.joint(name)
-        known = isinstance(joint.kind, Continuous | Free | Planar | Spherical)
-        if not known and not joint.kind.vector:
+        if type(joint.kind) not in _POTENTIALS and not joint.kind.vector:
             raise ControlError(
                 f"joint `{name}` is {type(joint.kind).__name__}: there is no potential for it"
             )
         k = stiffness[at : at + joint.nv]
-        many = {Free: 3, Planar: 2}.get(type(joint.kind), 0)
-        if many and np.ptp(k[:many]) > 0:
+        positions = POSITIONS.get(type(joint.kind), 0)
+        if positions and np.ptp(k[:positions]) > 0:
             raise ControlError(
                 f"the stiffness of the position of joint `{name}` must be one for all directions, "
-                f"got {k[:many].tolist()}"
+                f"got {k[:positions].tolist()}"
             )
         at += joint.nv
 
 
-def joint_errors(
+def joint_potentials(
     machine: Machine,
     names: tuple[str, ...],
     stiffness: np.ndarray,
     x: Matrix,
     x_d: Matrix,
     v_d: Matrix,
-) -> Error:
+) -> JointPotential:
     """Return the errors of several joints together.
 
     Parameters
@@ -73,63 +73,71 @@ def joint_errors(
     x, x_d : (nx)
     v_d : (nv)
     """
-    found, at = [], 0
+    parts, at = [], 0
     for name in names:
         joint = machine.joint(name)
         place = machine.x_slice[name]
         k = stiffness[at : at + joint.nv]
         at += joint.nv
         if joint.nv:
-            found.append(
-                _joint_error(joint, k, x[place, :], x_d[place, :], v_d[machine.v_slice[name], :])
-            )
-    potentials, gradients, carried = zip(*found, strict=True)
-    return Error(sum(potentials, ca.SX(0)), ca.vertcat(*gradients), ca.vertcat(*carried))
+            of_kind = _POTENTIALS.get(type(joint.kind), _plain)
+            parts.append(of_kind(k, x[place, :], x_d[place, :], v_d[machine.v_slice[name], :]))
+    return _stacked(*parts)
 
 
-def _joint_error(joint: Joint, k: np.ndarray, x: Matrix, x_d: Matrix, v_d: Matrix) -> Error:
-    kind = joint.kind
-    if isinstance(kind, Free):
-        R, R_d = quaternion.to_rotation(x[3:]), quaternion.to_rotation(x_d[3:])
-        turned = rotation_error(k[3:], R, R_d, v_d[3:])
-        moved = _position_error(k[0], R, x[:3] - x_d[:3], R_d @ v_d[:3])
-        return _stacked(moved, turned)
-    if isinstance(kind, Spherical):
-        return rotation_error(k, quaternion.to_rotation(x), quaternion.to_rotation(x_d), v_d)
-    if isinstance(kind, Planar):
-        R, R_d = _plane(x[2:4]), _plane(x_d[2:4])
-        moved = _position_error(k[0], R, x[:2] - x_d[:2], R_d @ v_d[:2])
-        return _stacked(moved, _angle_error(k[2], x[2:4], x_d[2:4], v_d[2]))
-    if isinstance(kind, Continuous):
-        return _angle_error(k[0], x, x_d, v_d)
+def _plain(k: np.ndarray, x: Matrix, x_d: Matrix, v_d: Matrix) -> JointPotential:
     e = x - x_d
-    return Error(ca.dot(e, ca.DM(k) * e) / 2, ca.DM(k) * e, v_d)
+    return JointPotential(ca.dot(e, ca.DM(k) * e) / 2, ca.DM(k) * e, v_d)
 
 
-def rotation_error(k: np.ndarray, R: Matrix, R_d: Matrix, w_d: Matrix) -> Error:
+def _free(k: np.ndarray, x: Matrix, x_d: Matrix, v_d: Matrix) -> JointPotential:
+    R, R_d = quaternion.to_rotation(x[3:]), quaternion.to_rotation(x_d[3:])
+    moved = _position(k[0], R, x[:3] - x_d[:3], R_d @ v_d[:3])
+    return _stacked(moved, rotation_potential(k[3:], R, R_d, v_d[3:]))
+
+
+def _spherical(k: np.ndarray, x: Matrix, x_d: Matrix, v_d: Matrix) -> JointPotential:
+    return rotation_potential(k, quaternion.to_rotation(x), quaternion.to_rotation(x_d), v_d)
+
+
+def _planar(k: np.ndarray, x: Matrix, x_d: Matrix, v_d: Matrix) -> JointPotential:
+    R, R_d = _plane(x[2:4]), _plane(x_d[2:4])
+    moved = _position(k[0], R, x[:2] - x_d[:2], R_d @ v_d[:2])
+    return _stacked(moved, _angle(k[2:], x[2:4], x_d[2:4], v_d[2]))
+
+
+def rotation_potential(k: np.ndarray, R: Matrix, R_d: Matrix, w_d: Matrix) -> JointPotential:
     """Return the error of an attitude; k (3) along its axes, Nm/rad, w_d in desired axes."""
     P, turn = Wed(np.diag(np.asarray(k, float))), R_d.T @ R
     potential = ca.trace(P @ (ca.DM.eye(3) - turn))
-    return Error(potential, vee2(P @ turn), turn.T @ w_d)
+    return JointPotential(potential, vee2(P @ turn), turn.T @ w_d)
 
 
-def _position_error(k: float, R: Matrix, e: Matrix, velocity: Matrix) -> Error:
-    return Error(k / 2 * ca.sumsqr(e), k * (R.T @ e), R.T @ velocity)
+def _position(k: float, R: Matrix, e: Matrix, velocity: Matrix) -> JointPotential:
+    return JointPotential(k / 2 * ca.sumsqr(e), k * (R.T @ e), R.T @ velocity)
 
 
-def _angle_error(k: float, pair: Matrix, pair_d: Matrix, rate: Matrix) -> Error:
+def _angle(k: np.ndarray, pair: Matrix, pair_d: Matrix, rate: Matrix) -> JointPotential:
     cosine = ca.dot(pair, pair_d)
     sine = pair_d[0] * pair[1] - pair_d[1] * pair[0]
-    return Error(k * (1 - cosine), k * sine, rate)
+    return JointPotential(k[0] * (1 - cosine), k[0] * sine, rate)
 
 
 def _plane(pair: Matrix) -> Matrix:
     return ca.blockcat([[pair[0], -pair[1]], [pair[1], pair[0]]])
 
 
-def _stacked(one: Error, two: Error) -> Error:
-    return Error(
-        one.potential + two.potential,
-        ca.vertcat(one.gradient, two.gradient),
-        ca.vertcat(one.carried, two.carried),
-    )
+def _stacked(*parts: JointPotential) -> JointPotential:
+    potentials, gradients, carried = zip(*parts, strict=True)
+    return JointPotential(sum(potentials, ca.SX(0)), ca.vertcat(*gradients), ca.vertcat(*carried))
+
+
+_POTENTIALS: dict[type, Callable[..., JointPotential]] = {
+    Free: _free,
+    Spherical: _spherical,
+    Planar: _planar,
+    Continuous: _angle,
+}
+"""Kinds of joints whose coordinates are not plain; from k, x, x_d and v_d."""
+POSITIONS = {Free: 3, Planar: 2}
+"""How many of the velocities of a kind are of a position in space."""

@@ -1,0 +1,1 @@
+"""What laws share: their model, allocation, gains, errors of joints and frames, factors."""

@@ -1,0 +1,146 @@
+"""Gains as users give them, checked: one number, one a direction, a matrix, or by joint.
+
+Every refusal names the gain, says what was expected and what was given.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from framefree.control.law import ControlError
+from framefree.control.shared.model import IndependentJoint
+
+
+def positive(value: Any, name: str, owner: str = "", *, zero: bool = False) -> np.ndarray:
+    """Return finite numbers that are positive, or not negative with `zero`; of any shape."""
+    numbers = _numbers(value, name, owner)
+    if not _in_range(numbers, zero).all():
+        sign = "not negative" if zero else "positive"
+        raise ControlError(f"{_called(name, owner)} must be {sign}, got {value}")
+    return numbers
+
+
+def vector_gain(
+    value: Any,
+    n: int,
+    name: str,
+    owner: str = "",
+    *,
+    zero: bool = False,
+    alike: bool = True,
+    of: Sequence[str] = (),
+) -> np.ndarray:
+    """Return one number a direction (n,), positive, or not negative with `zero`.
+
+    With `alike` one number may stand for all. `of` names the directions, for messages.
+    """
+    try:
+        numbers = _numbers(value, name, owner)
+    except ControlError:
+        numbers = np.array(np.nan)
+    fits = numbers.shape == (n,) or (alike and numbers.shape == ())
+    if not (fits and _in_range(numbers, zero).all()):
+        if alike:
+            many = f"a number from 0 on, or {n} of them" if zero else f"one positive number or {n}"
+        else:
+            many = f"{n} numbers from 0 on" if zero else f"{n} positive numbers"
+        listed = f", for {', '.join(of)}" if of else ""
+        raise ControlError(f"{_called(name, owner)} must be {many}{listed}; got {value!r}")
+    return _frozen(np.array(np.broadcast_to(numbers, (n,))))
+
+
+def matrix_gain(
+    value: Any, n: int, name: str, owner: str = "", *, definite: bool = True, of: str = ""
+) -> np.ndarray:
+    """Return a symmetric matrix (n, n), positive definite or semidefinite.
+
+    `value` is a number, (n,) or (n, n); `of` tells what the directions are, for messages.
+    """
+    numbers = _numbers(value, name, owner)
+    matrix = np.diag(np.full(n, numbers)) if numbers.ndim == 0 else numbers
+    matrix = np.diag(matrix) if matrix.shape == (n,) else matrix
+    called = _called(name, owner)
+    if matrix.shape != (n, n):
+        listed = f" ({of})" if of else ""
+        raise ControlError(
+            f"{called} must be a number, {n} numbers{listed} or {n} x {n}, got shape "
+            f"{numbers.shape}"
+        )
+    if not np.isfinite(matrix).all():
+        raise ControlError(f"{called} must be finite, got {numbers.tolist()}")
+    if np.abs(matrix - matrix.T).max(initial=0.0) > 1e-9 * np.abs(matrix).max(initial=0.0):
+        raise ControlError(f"{called} must be symmetric, got {numbers.tolist()}")
+    matrix = (matrix + matrix.T) / 2
+    least = np.linalg.eigvalsh(matrix).min(initial=np.inf)
+    floor = 1e-14 * np.abs(matrix).max(initial=0.0)
+    if least <= floor if definite else least < -floor:
+        sign = "positive" if definite else "not negative"
+        raise ControlError(
+            f"{called} must be {sign} in every direction, its least eigenvalue is {least:.6g}"
+        )
+    return _frozen(matrix)
+
+
+def joint_gain(
+    value: Any, joints: Sequence[IndependentJoint], name: str, *, definite: bool = True
+) -> np.ndarray:
+    """Return a gain as a symmetric matrix over the velocities of joints.
+
+    `value` is as of `matrix_gain`, or a mapping from the name of every joint to a number or (nv,).
+    """
+    if isinstance(value, Mapping):
+        value = _by_joint(value, joints, name)
+    names = [velocity for joint in joints for velocity in joint.v_names]
+    return matrix_gain(value, len(names), name, definite=definite, of=", ".join(names))
+
+
+def frame_gain(value: Any, name: str, *, definite: bool = True) -> np.ndarray:
+    """Return a gain of a frame (6, 6); two numbers are for translation and rotation."""
+    if np.shape(value) == (2,):
+        value = np.repeat(value, 3)
+    return matrix_gain(
+        value, 6, name, definite=definite, of="three of translation, three of rotation"
+    )
+
+
+def _by_joint(value: Mapping[str, Any], joints: Sequence[IndependentJoint], name: str) -> Any:
+    known = [one.joint.name for one in joints]
+    for key in value:
+        if key not in known:
+            raise ControlError(
+                f"`{name}` names joint `{key}`, which is none of: {', '.join(known)}"
+            )
+    missing = [f"`{key}`" for key in known if key not in value]
+    if missing:
+        raise ControlError(f"`{name}` lacks a value for {', '.join(missing)}")
+    parts = []
+    for one in joints:
+        numbers = _numbers(value[one.joint.name], name, f"joint `{one.joint.name}`")
+        if numbers.shape not in ((), (1,), (one.size,)):
+            raise ControlError(
+                f"`{name}` of joint `{one.joint.name}` must be a number or {one.size} numbers, "
+                f"got shape {numbers.shape}"
+            )
+        parts.append(np.broadcast_to(numbers, (one.size,)))
+    return np.concatenate([np.zeros(0), *parts])
+
+
+def _numbers(value: Any, name: str, owner: str) -> np.ndarray:
+    try:
+        return np.asarray(value, float)
+    except (TypeError, ValueError):
+        raise ControlError(f"{_called(name, owner)} must be numbers, got {value!r}") from None
+
+
+def _in_range(numbers: np.ndarray, zero: bool) -> np.ndarray:
+    return np.isfinite(numbers) & ((numbers >= 0) if zero else (numbers > 0))
+
+
+def _called(name: str, owner: str) -> str:
+    return f"`{name}` of {owner}" if owner else f"`{name}`"
+
+
+def _frozen(array: np.ndarray) -> np.ndarray:
+    array.flags.writeable = False
+    return array
