@@ -27,11 +27,11 @@ from framefree.control.port.bodies import (
 )
 from framefree.control.port.realise import VirtualPort, has_joint_part
 from framefree.control.port.sweeps import (
-    VelocityRequest,
-    LoadWithRate,
     BodyChain,
-    ReferenceVelocity,
     BodyRates,
+    LoadWithRate,
+    ReferenceVelocity,
+    VelocityRequest,
     reference_velocity,
 )
 from framefree.control.shared.allocation import UNITS, Allocated
@@ -201,9 +201,7 @@ class PortLaw(Law):
             twists.append(pair[0])
             rates.append(pair[1])
             zeros.append(tape.call(_no_rate, i, chain.v[i]))
-        return ReferenceVelocity(
-            BodyRates(twists, zeros, []), BodyRates(rates, zeros, []), None
-        )
+        return ReferenceVelocity(BodyRates(twists, zeros, []), BodyRates(rates, zeros, []), None)
 
     # ------------------------------------------------------------------ inputs
 
@@ -257,7 +255,9 @@ def _no_rate(body: BodyMath, v: Matrix) -> Matrix:
     return ca.SX(body.link.kind.nv, 1)
 
 
-def rotor_drives(chain: BodyChain, machine: Machine, desired: list[Any]) -> list[LoadWithRate | None]:
+def rotor_drives(
+    chain: BodyChain, machine: Machine, desired: list[Any]
+) -> list[LoadWithRate | None]:
     """Return the momenta of rotors at desired twists: pairs of twist (6, link axes) and rate."""
     drives: list[LoadWithRate | None] = []
     for i, parent in enumerate(chain.parents):

@@ -12,7 +12,13 @@ from framefree.control.law import ControlError
 from framefree.control.port.base import PortCommand, PortLaw
 from framefree.control.port.bodies import PlacedLink
 from framefree.control.port.obstacles import Avoidance
-from framefree.control.port.sweeps import VelocityRequest, LoadWithRate, BodyChain, FrameTask, FrameOnLink
+from framefree.control.port.sweeps import (
+    BodyChain,
+    FrameOnLink,
+    FrameTask,
+    LoadWithRate,
+    VelocityRequest,
+)
 from framefree.control.shared.frame_error import frame_signals
 from framefree.control.shared.gains import positive
 from framefree.control.shared.input_map import rank

@@ -10,7 +10,7 @@ import numpy as np
 from framefree.control.law import ControlError
 from framefree.control.port.base import PortLaw, rotor_drives
 from framefree.control.port.bodies import PlacedLink
-from framefree.control.port.sweeps import VelocityRequest, LoadWithRate, BodyChain
+from framefree.control.port.sweeps import BodyChain, LoadWithRate, VelocityRequest
 from framefree.control.port.velocity import momentum
 from framefree.control.shared.frame_error import frame_signals
 from framefree.control.shared.gains import positive

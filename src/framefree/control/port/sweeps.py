@@ -18,9 +18,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import casadi as ca
-import numpy as np
-
 from framefree.control.port.bodies import (
     PlacedLink,
     inward_offset,
@@ -33,7 +30,6 @@ from framefree.control.port.bodies import (
 from framefree.control.shared.factor import SymmetricFactor
 from framefree.motion.loops import BodyMath, Tape, inwards, summed
 from framefree.motion.spatial import Matrix, Step, Twist, Wrench
-
 
 
 class LoadWithRate(NamedTuple):

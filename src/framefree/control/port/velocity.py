@@ -8,7 +8,7 @@ import casadi as ca
 
 from framefree.control.port.base import PortLaw, rotor_drives
 from framefree.control.port.bodies import PlacedLink
-from framefree.control.port.sweeps import VelocityRequest, LoadWithRate, BodyChain
+from framefree.control.port.sweeps import BodyChain, LoadWithRate, VelocityRequest
 from framefree.geometry import se3
 from framefree.motion.loops import BodyMath
 from framefree.motion.spatial import Matrix, Twist
