@@ -30,7 +30,7 @@ from framefree.control.port.sweeps import (
     BodyChain,
     BodyRates,
     LoadWithRate,
-    ReferenceVelocity,
+    NearestVelocity,
     VelocityRequest,
     reference_velocity,
 )
@@ -61,7 +61,7 @@ class PortCommand(NamedTuple):
         What rotors, springs, damping and friction of the joints need beside.
     V, lost : scalars
         Lyapunov function, and s^T Kd s.
-    reference : ReferenceVelocity
+    reference : NearestVelocity
     """
 
     wrenches: list[Any]
@@ -69,7 +69,7 @@ class PortCommand(NamedTuple):
     joint_forces: list[Any]
     V: Any
     lost: Any
-    reference: ReferenceVelocity
+    reference: NearestVelocity
 
 
 class _Total:
@@ -90,7 +90,7 @@ class _Total:
         self.V: Any = None
         self.lost: Any = None
 
-    def add(self, i: int, desired: ReferenceVelocity) -> None:
+    def add(self, i: int, desired: NearestVelocity) -> None:
         """Take in body i."""
         chain, tape = self.chain, self.chain.tape
         known = tape.call(
@@ -186,7 +186,7 @@ class PortLaw(Law):
             desired = reference_velocity(chain, ask, total.add)
         return PortCommand(total.wrenches, total.s, total.joints, total.V, total.lost, desired)
 
-    def _printed(self, chain: BodyChain, ask: VelocityRequest) -> ReferenceVelocity:
+    def _printed(self, chain: BodyChain, ask: VelocityRequest) -> NearestVelocity:
         """Return the reference velocity with M^-1 for Phi_c: as if there were no joints."""
         tape, task = chain.tape, ask.task
         twists, rates, zeros = [], [], []
@@ -201,7 +201,7 @@ class PortLaw(Law):
             twists.append(pair[0])
             rates.append(pair[1])
             zeros.append(tape.call(_no_rate, i, chain.v[i]))
-        return ReferenceVelocity(BodyRates(twists, zeros, []), BodyRates(rates, zeros, []), None)
+        return NearestVelocity(BodyRates(twists, zeros, []), BodyRates(rates, zeros, []), None)
 
     # ------------------------------------------------------------------ inputs
 

@@ -101,7 +101,7 @@ class BodyRates(NamedTuple):
     wrenches: list[Any]
 
 
-class ReferenceVelocity(NamedTuple):
+class NearestVelocity(NamedTuple):
     """The reference velocity at every body, its rate, and the least pivot of the task or None."""
 
     velocity: BodyRates
@@ -138,8 +138,8 @@ class BodyChain:
 
 
 def reference_velocity(
-    chain: BodyChain, request: VelocityRequest, last: Callable[[int, ReferenceVelocity], None]
-) -> ReferenceVelocity:
+    chain: BodyChain, request: VelocityRequest, last: Callable[[int, NearestVelocity], None]
+) -> NearestVelocity:
     """Return the velocity nearest to what is asked for, and its rate.
 
     `last` is called for every body, base first, as soon as its rate is there. For long machines the
@@ -170,7 +170,7 @@ def reference_velocity(
     system = _ProjectedSystem(chain, task)
     for _ in system.solve(own, ask, task and task.twist, velocity):
         pass
-    result = ReferenceVelocity(velocity, rate, system.pivot)
+    result = NearestVelocity(velocity, rate, system.pivot)
     for i in system.solve(changed, differentiate, task and task.rate, rate):
         last(i, result)
     return result
