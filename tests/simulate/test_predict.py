@@ -1,10 +1,12 @@
 """Predicting over a known delay: with the plant's own model the delay does not show."""
 
+import casadi as ca
 import numpy as np
 import pytest
 from simulate_machines import PD, Sine, pendulum, slider
 
 from framefree.simulate import SimulationError, simulate
+from framefree.simulate.predict import Predictor
 
 
 @pytest.mark.parametrize("every", [5, 1])
@@ -40,6 +42,37 @@ def test_lag_is_predicted_too():
     ahead = simulate(machine, law, **options, x0=[0.1], predict=0.025)
     assert plain.x.min() < -0.02
     assert ahead.x.min() > plain.x.min() / 3
+
+
+@pytest.mark.parametrize("pipe", [[], [4.0], [4.0, -1.0]])
+def test_the_rest_of_a_prediction_is_under_the_newest_command(pipe):
+    """Commands on their way act for a period each, then the last of them; none are the held one."""
+    machine = slider(mass=2.0)
+    period, lead, held = 0.1, 0.35, 10.0
+    predictor = Predictor(machine, machine, None, True, period, lead)
+    x, v = predictor(ca.DM([0.3]), ca.DM([-0.2]), ca.DM(0, 1), ca.DM(pipe), ca.DM([held]))
+    position, velocity, left = 0.3, -0.2, lead
+    commands = list(pipe) or [held]
+    while left > 1e-9:
+        force = commands.pop(0) if len(commands) > 1 else commands[0]
+        h = min(period, left)
+        position += h * velocity + h**2 / 2 * force / 2.0
+        velocity, left = velocity + h * force / 2.0, left - h
+    assert np.isclose(float(ca.evalf(x)), position, rtol=1e-12)
+    assert np.isclose(float(ca.evalf(v)), velocity, rtol=1e-12)
+
+
+def test_a_lead_beyond_the_delay_is_under_the_newest_command():
+    """The law is told the state after delay and lead, with its own last command going on."""
+    machine = slider(mass=2.0)
+    options = {"dt": 0.01, "control_dt": 0.1, "delay": 1, "predict": 0.2, "limits": False}
+    run = simulate(machine, PD(machine), x0=[0.5], duration=0.5, **options)
+    u, x, v = run.signals["command"][:, 0], run.x[:, 0], run.v[:, 0]
+    for k in range(1, 5):
+        # The one command on its way, made a period ago, acts over the whole lead.
+        there = x[k] + 0.2 * v[k] + 0.02 * u[k - 1] / 2.0
+        rate = v[k] + 0.2 * u[k - 1] / 2.0
+        assert np.isclose(u[k], -20.0 * there - 3.0 * rate, rtol=1e-9)
 
 
 def test_refused():

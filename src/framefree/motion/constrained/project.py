@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from framefree.errors import FramefreeError
-from framefree.motion.constrained.solve import RANK
+from framefree.motion.constrained.solve import RANK, row_pseudo_inverse
 
 CLOSED = 1e-10
 """Largest position error (m, rad) with which a projection counts as successful."""
@@ -99,7 +99,7 @@ def velocity(
         size = float(np.abs(eta).max(initial=0.0))
         if size == 0.0:
             break
-        step = root @ (np.linalg.pinv(A @ root, rcond=RANK) @ eta)
+        step = root @ (row_pseudo_inverse(A @ root) @ eta)
         eta_new, A_new = errors(v - step)
         if float(np.abs(eta_new).max()) >= size:
             break

@@ -4,7 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from framefree.motion.constrained.solve import RANK, null_space, numerical_rank, pseudo_inverse
+from framefree.motion.constrained.solve import (
+    RANK,
+    null_space,
+    numerical_rank,
+    row_pseudo_inverse,
+    unique_acceleration,
+    unit_rows,
+)
 
 UNDETERMINED = 1e-7
 """Share of undetermined multipliers above which a row, or a wrench they cause, counts."""
@@ -69,8 +76,8 @@ def without_noise(A: np.ndarray, size: np.ndarray) -> np.ndarray:
 
 
 def undetermined_multipliers(A: np.ndarray) -> np.ndarray:
-    """Return a basis (columns) of the multipliers that exert no force: A^T lam = 0."""
-    return null_space(A.T)
+    """Return a basis (columns) of the multipliers of unit rows that exert no force."""
+    return null_space(unit_rows(A).T)
 
 
 def report(
@@ -84,23 +91,18 @@ def report(
     """Return what the numbers say; A without rounding errors."""
     idle = undetermined_multipliers(A)
     taking_part = np.abs(idle).max(axis=1, initial=0.0) > UNDETERMINED
-    gap = b - A @ (pseudo_inverse(A) @ b)
+    gap = b - A @ (row_pseudo_inverse(A) @ b)
     noticed = np.abs(gap) > 1e-8 * (1 + np.abs(b).max(initial=0.0))
-    stack = np.vstack([M / max(np.abs(M).max(initial=0.0), 1e-300), A / max(_largest(A), 1e-300)])
     return Report(
         labels,
-        numerical_rank(A),
+        numerical_rank(unit_rows(A)),
         _chosen(labels, taking_part),
         _chosen(labels, noticed),
         float(np.linalg.norm(gap)),
         *errors,
-        numerical_rank(stack) == len(M),
+        unique_acceleration(M, A),
         *unique_wrenches,
     )
-
-
-def _largest(A: np.ndarray) -> float:
-    return float(np.abs(A).max(initial=0.0))
 
 
 def _chosen(labels: tuple[str, ...], mask: np.ndarray) -> tuple[str, ...]:

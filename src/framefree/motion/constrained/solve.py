@@ -9,7 +9,7 @@ Minimise ``1/2 a . M a - Q . a`` subject to ``A a = b``. Three routes to the sam
 All take a mass matrix M that is only positive semidefinite. The acceleration is then unique iff
 [M; A] has full column rank. Where b is not in the range of A, ``A a = b`` holds in the sense of
 least squares over the rows as they are given. Multipliers lam are the shortest with
-``A^T lam = M a - Q``.
+``A^T lam = M a - Q``. Ranks do not depend on the units of rows: all rows are judged at unit length.
 
 The compiled calls of `Constrained` use `framefree.motion.constrained.algebra` instead.
 """
@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.linalg
 
 from framefree.motion.equations import EquationsError
 
@@ -63,16 +64,24 @@ def solve(
         raise EquationsError(f"there is no method `{method}`; choose one of: {', '.join(METHODS)}")
     a = METHODS[method](M, Q, A, b)
     force = M @ a - Q
-    rank = numerical_rank(A)
+    rank = numerical_rank(unit_rows(A))
     return ConstrainedSolution(
         a,
         force,
-        pseudo_inverse(A.T) @ force,
+        row_pseudo_inverse(A).T @ force,
         rank,
         float(np.linalg.norm(A @ a - b)),
-        numerical_rank(np.vstack([_scaled(M), _scaled(A)])) == len(M),
+        unique_acceleration(M, A),
         rank == len(A),
     )
+
+
+def unique_acceleration(M: np.ndarray, A: np.ndarray) -> bool:
+    """Return whether [M; A] has full column rank, whatever the units of rows and coordinates."""
+    diagonal = np.diag(M)
+    units = np.where(diagonal > 0, diagonal, 1.0) ** -0.5
+    stack = np.vstack([units[:, None] * M * units, unit_rows(A * units)])
+    return numerical_rank(stack) == len(M)
 
 
 def udwadia_kalaba(M: np.ndarray, Q: np.ndarray, A: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -83,24 +92,24 @@ def udwadia_kalaba(M: np.ndarray, Q: np.ndarray, A: np.ndarray, b: np.ndarray) -
     values, vectors = np.linalg.eigh(M)
     if len(M) and values[0] <= RANK * values[-1]:
         # [Udwadia2006]; the force is still that of M itself (errata E3-5), see `solve`.
-        values, vectors = np.linalg.eigh(M + pseudo_inverse(A) @ A)
+        values, vectors = np.linalg.eigh(M + row_pseudo_inverse(A) @ A)
     root = vectors * np.maximum(values, np.finfo(float).tiny) ** -0.5
     free = root @ (root.T @ Q)
-    return free + root @ (pseudo_inverse(A @ root) @ (b - A @ free))
+    return free + root @ (row_pseudo_inverse(A @ root) @ (b - A @ free))
 
 
 def gauss(M: np.ndarray, Q: np.ndarray, A: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return a as a particular solution of A a = b and the best that the null space adds."""
-    particular = pseudo_inverse(A) @ b
-    Z = null_space(A)
+    particular = row_pseudo_inverse(A) @ b
+    Z = null_space(unit_rows(A))
     return particular + Z @ (pseudo_inverse(Z.T @ M @ Z) @ (Z.T @ (Q - M @ particular)))
 
 
 def kkt(M: np.ndarray, Q: np.ndarray, A: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return a from the saddle-point system, after b is brought into the range of A."""
-    n, m = len(M), len(A)
-    matrix = np.block([[M, A.T], [A, np.zeros((m, m))]])
-    right = np.concatenate([Q, A @ (pseudo_inverse(A) @ b)])
+    n, m, rows = len(M), len(A), unit_rows(A)
+    matrix = np.block([[M, rows.T], [rows, np.zeros((m, m))]])
+    right = np.concatenate([Q, rows @ (row_pseudo_inverse(A) @ b)])
     return np.linalg.lstsq(matrix, right, rcond=1e-13)[0][:n]
 
 
@@ -133,6 +142,25 @@ def numerical_rank(A: np.ndarray, tolerance: float = RANK) -> int:
     return int((values > tolerance * values[0]).sum())
 
 
-def _scaled(A: np.ndarray) -> np.ndarray:
-    largest = np.abs(A).max(initial=0.0)
-    return A / largest if largest else A
+def unit_rows(A: np.ndarray) -> np.ndarray:
+    """Return A with every row at unit length; rows of zeros stay."""
+    lengths = np.linalg.norm(A, axis=1, keepdims=True)
+    return A / np.where(lengths > 0, lengths, 1.0)
+
+
+def row_pseudo_inverse(A: np.ndarray) -> np.ndarray:
+    """Return A^+ with the rank of A's rows at unit length: ``A^+ = V (A V)^+``.
+
+    The columns of V span the rows. A V has full column rank, but its rows may differ by many
+    orders; sorted by length, a pivoted factorisation keeps the digits of all of them [Cox1998].
+    """
+    if not A.any():
+        return np.zeros(A.shape[::-1])
+    _, values, rows = np.linalg.svd(unit_rows(A), full_matrices=False)
+    V = rows[: int((values > RANK * values[0]).sum())].T
+    T = A @ V
+    order = np.argsort(-np.abs(T).max(axis=1), kind="stable")
+    Q, R, pivots = scipy.linalg.qr(T[order], mode="economic", pivoting=True)
+    inverse = np.empty((V.shape[1], len(A)))
+    inverse[np.ix_(pivots, order)] = scipy.linalg.solve_triangular(R, Q.T)
+    return V @ inverse

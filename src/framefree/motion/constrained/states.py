@@ -62,7 +62,8 @@ class ConstrainedStates(Equations):
         A = without_noise(A, size)
         joints = np.ones((len(self.machine.joints), 6), dtype=bool)
         loops = np.ones((len(self.closed), 6), dtype=bool)
-        for idle in undetermined_multipliers(A).T:
+        lengths = np.linalg.norm(A, axis=1)
+        for idle in undetermined_multipliers(A).T / np.where(lengths > 0, lengths, 1.0):
             inputs = {"x": x, "multipliers": idle, "t": t}
             for mask, wrench in zip(
                 (joints, loops),
