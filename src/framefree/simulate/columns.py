@@ -1,6 +1,6 @@
 """Names and units of what is recorded, and the columns of a table that hold it."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import prod
 from typing import Any
 
@@ -10,6 +10,7 @@ from framefree.machine import Machine
 from framefree.machine.actuators import JointForce, Propeller, TiltingPropeller, Wrench
 from framefree.machine.joint import Joint
 from framefree.machine.joints import Custom, Prismatic
+from framefree.simulate.errors import SimulationError
 
 
 @dataclass(frozen=True)
@@ -47,17 +48,38 @@ class Channel:
     @property
     def columns(self) -> tuple[str, ...]:
         """A name with its unit for every entry: "x.elbow [rad]"."""
-        units = self.units if len(self.units) == self.size else (*self.units, "")[:1] * self.size
         prefix = self.name if self.group == "state" else f"{self.group}.{self.name}"
-        names = [f"{prefix}.{entry}" for entry in self._entries()] if self.shape else [prefix]
         return tuple(
-            f"{name} [{unit}]" if unit else name for name, unit in zip(names, units, strict=True)
+            (f"{prefix}.{entry}" if self.shape else prefix) + (f" [{unit}]" if unit else "")
+            for entry, unit in self._named_units
         )
 
-    def _entries(self) -> tuple[str, ...]:
+    @property
+    def entry_names(self) -> tuple[str, ...]:
+        """A name for every entry of a row."""
         if len(self.entries) == self.size:
             return self.entries
         return tuple(",".join(map(str, index)) for index in np.ndindex(*self.shape))
+
+    def widened(self, other: "Channel") -> "Channel":
+        """Return the channel with the entries of another one of its name, which need not be its."""
+        if self.shape == other.shape and self.entry_names == other.entry_names:
+            return self
+        if len(self.shape) != 1 or len(other.shape) != 1:
+            raise SimulationError(
+                f"`{self.name}` has shape {self.shape} before an event and {other.shape} after it: "
+                "they cannot be recorded as one signal"
+            )
+        units = {**dict(other._named_units), **dict(self._named_units)}
+        names = tuple(dict.fromkeys((*self.entry_names, *other.entry_names)))
+        return replace(
+            self, shape=(len(names),), entries=names, units=tuple(units[name] for name in names)
+        )
+
+    @property
+    def _named_units(self) -> tuple[tuple[str, str], ...]:
+        units = self.units if len(self.units) == self.size else (*self.units, "")[:1] * self.size
+        return tuple(zip(self.entry_names, units, strict=True))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for a header."""

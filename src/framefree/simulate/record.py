@@ -39,6 +39,7 @@ class Recorder:
         self.meta, self.batch, self._expected = meta, batch, expected
         self.channels: list[Channel] = []
         self._arrays: Arrays = {TIME.key: np.empty(0)}
+        self._entries: dict[tuple[str, str], Any] = {}
         self._rows = self._capacity = 0
         self._table: Path | None = None if out is None else storage.places(out)[0]
         self._header: Path | None = None if out is None else storage.places(out)[1]
@@ -48,18 +49,34 @@ class Recorder:
                 old.unlink(missing_ok=True)
 
     def begin(self, channels: Sequence[Channel]) -> None:
-        """Take note of the channels that the next rows have."""
+        """Take note of the channels that the next rows have.
+
+        One that has other entries than before is widened; what was not there is NaN.
+        """
         self._flush()
+        known = {channel.key: channel for channel in self.channels}
         for channel in channels:
-            if channel.key not in self._arrays:
-                self.channels.append(channel)
-                self._arrays[channel.key] = self._empty(channel, self._capacity)
-                self._arrays[channel.key][self._span(0, self._rows)] = np.nan
+            before = known.get(channel.key)
+            whole = channel if before is None else before.widened(channel)
+            self._entries[channel.key] = _places(channel, whole)
+            if whole is not before:
+                known[channel.key] = whole
+                self._arrays[channel.key] = self._widened(before, whole)
+        self.channels = list(known.values())
         self._write_header()
 
-    def happened(self, event: Any, time: float) -> None:
-        """Take note of an event."""
-        self.meta["events"].append({"at": time, **described(event)})
+    def _widened(self, before: Channel | None, whole: Channel) -> np.ndarray:
+        """Return room for a channel, with the rows it has had so far."""
+        room = self._empty(whole, self._capacity)
+        past = self._span(0, self._rows)
+        room[past] = np.nan
+        if before is not None:
+            room[past][_places(before, whole)] = self._arrays[whole.key][past]
+        return room
+
+    def happened(self, event: Any, time: float, more: dict[str, float] | None = None) -> None:
+        """Take note of an event, and of what else is to be known of it."""
+        self.meta["events"].append({"at": time, **described(event), **(more or {})})
 
     def add(self, t: np.ndarray, arrays: Arrays) -> None:
         """Add rows; channels that they do not have are filled with NaN."""
@@ -69,8 +86,10 @@ class Recorder:
         self._reserve(first)
         self._arrays[TIME.key][first : self._rows] = t
         for channel in self.channels:
-            value = arrays.get(channel.key, np.nan)
-            self._arrays[channel.key][self._span(first, self._rows)] = value
+            rows = self._arrays[channel.key][self._span(first, self._rows)]
+            rows[...] = np.nan
+            if channel.key in arrays:
+                rows[self._entries[channel.key]] = arrays[channel.key]
         if monotonic() - self._latest > SECONDS:
             self._flush()
 
@@ -125,3 +144,10 @@ class Recorder:
     def _span(self, first: int, last: int) -> Any:
         rows = slice(first, last)
         return rows if self.batch is None else (slice(None), rows)
+
+
+def _places(part: Channel, whole: Channel) -> Any:
+    """Return the index of the entries of a channel in the rows of a wider one."""
+    if part.shape == whole.shape and part.entry_names == whole.entry_names:
+        return ...
+    return (..., [whole.entry_names.index(name) for name in part.entry_names])

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from framefree.motion import ClosureError, Equations
+from framefree.motion.constrained import Constrained
+from framefree.motion.constrained.scales import velocity_units
 from framefree.simulate.errors import SimulationError
 from framefree.simulate.events import Scene
 from framefree.simulate.failure import Finding, first_problem, likely_cause
@@ -27,11 +29,14 @@ from framefree.simulate.runners import (
 from framefree.simulate.runners.adaptive import StepTooSmall
 from framefree.simulate.runners.base import States
 from framefree.simulate.storage import Arrays
+from framefree.simulate.user_rows import rows_for_mujoco
 
 SECONDS = 0.2
 """Wall time after which Python has its turn: progress, interrupts, records."""
 MEMORY = 1 << 28
 """Bytes that the rows of one piece may take."""
+DRIFT = 1e-2
+"""How far (rad, longest links of the machine, and these per s) MuJoCo's loops may have opened."""
 
 
 class Segment:
@@ -72,7 +77,10 @@ class Segment:
 
     def _make_loop(self) -> Loop:
         options, scene = self.options, self.scene
-        formulation = options.formulation if options.plant == "native" else None
+        # MuJoCo has a formulation of its own; rows of the user are added to it.
+        formulation = options.formulation
+        if options.plant == "mujoco":
+            formulation = formulation if rows_for_mujoco(formulation) else None
         if isinstance(formulation, Equations) and formulation.machine is not scene.machine:
             raise SimulationError(
                 "`formulation` belongs to another machine; where an event changes the machine it "
@@ -113,7 +121,8 @@ class Segment:
             noise = NoiseSource(scale, options.seed, self.batch)
         given = self.loop, self.clock, self._constants(), noise
         if options.plant == "mujoco":
-            runner = _mujoco_runner()(*given, method)
+            rows = options.formulation if rows_for_mujoco(options.formulation) else None
+            runner = _mujoco_runner()(*given, method, rows)
             self.recorder.meta["applied_by_us"] = runner.applied_by_us
             return runner
         if isinstance(method, Adaptive):
@@ -181,6 +190,34 @@ class Segment:
         """Return configuration and velocity of the machine's joints."""
         found = self._observed({k: a[..., None, :] for k, a in state.items()}, step, 1, 1)
         return found["state", "x"][..., 0, :], found["state", "v"][..., 0, :]
+
+    def state_at_event(
+        self, state: States, step: int
+    ) -> tuple[np.ndarray, np.ndarray, dict[str, float]]:
+        """Return the state of the joints on the constraints, and how far it was off them.
+
+        Our own plants are on them; MuJoCo's loops, which are soft, open a little as it goes.
+        """
+        x, v = self.joint_state(state, step)
+        equations = self.loop.plant.equations
+        if self.options.plant != "mujoco" or not isinstance(equations, Constrained):
+            return x, v, {}
+        machine, units = self.scene.machine, velocity_units(self.scene.machine)
+        near = equations.project(
+            x, v, self.clock.time(step), limits=False, parameters=self.scene.parameters
+        )
+        drift = {
+            "drift_x": float(np.abs(machine.difference(x, near.x) / units).max(initial=0.0)),
+            "drift_v": float(np.abs((near.v - v) / units).max(initial=0.0)),
+        }
+        if max(drift.values()) > DRIFT:
+            raise SimulationError(
+                f"at {self.clock.time(step):.9g} s, at an event, MuJoCo's state is "
+                f"{max(drift.values()):.3g} off the constraints of `{machine.name}` (rad, or "
+                "lengths of its longest link, or these per s): take a shorter step, which makes "
+                "its loops stiffer"
+            )
+        return near.x, near.v, drift
 
     def _piece(self, left: int) -> int:
         """Return how many steps to make before Python has its turn."""

@@ -177,9 +177,9 @@ def _simulate(
         if step < last or not events:
             break
         for event in events:
-            x, v = segment.joint_state(state, step)
+            x, v, drift = segment.state_at_event(state, step)
             scene = event.after(replace(scene, x=x, v=v))
-            recorder.happened(event, options.clock.time(step))
+            recorder.happened(event, options.clock.time(step), drift)
             segment = Segment(options, scene, recorder, segment)
             state = segment.start(state)
     segment.keep_last(state, step)

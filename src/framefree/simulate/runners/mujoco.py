@@ -3,8 +3,8 @@
 Forces that MJCF cannot express are computed by us at the beginning of every step and applied as
 generalised forces: springs and dampers between frames, the fluid (its added mass by the
 acceleration that our own equations give), smooth Coulomb friction, damping and springs of joints
-with several velocities, actuators that MJCF does not have, and disturbances. Contacts and stops
-are off.
+with several velocities, actuators that MJCF does not have, disturbances, and constraints of the
+user. Contacts and stops are off.
 """
 
 from collections.abc import Sequence
@@ -23,6 +23,7 @@ from framefree.machine.formats.writing import WriteError
 from framefree.machine.joints import Continuous
 from framefree.machine.values import is_symbolic
 from framefree.motion import forces
+from framefree.motion.constrained import Constrained
 from framefree.motion.load import Load
 from framefree.motion.tree import Tree
 from framefree.simulate.actuation import actuate
@@ -33,6 +34,7 @@ from framefree.simulate.loop import Loop
 from framefree.simulate.noise import NoiseSource
 from framefree.simulate.runners.adaptive import control_kernel, held_command
 from framefree.simulate.runners.base import Clock, Rows, Runner, States
+from framefree.simulate.user_rows import held_over_steps, user_constraints
 
 Matrix = Any
 
@@ -51,6 +53,8 @@ class MujocoRunner(Runner):
     model, data : mujoco.MjModel, mujoco.MjData
     applied_by_us : list of str
         What is computed here and applied as generalised forces.
+    rows : Constrained or None
+        The machine under constraints of the user, which MuJoCo does not know.
     """
 
     def __init__(
@@ -60,11 +64,16 @@ class MujocoRunner(Runner):
         constants: States,
         noise: NoiseSource | None,
         integrator: Any,
+        rows: Constrained | None = None,
     ) -> None:
         super().__init__(loop, clock, constants, noise)
         self.integrator = integrator
         self.written = Written(loop.machine, loop.disturbances)
-        self.applied_by_us = self.written.applied_by_us
+        self.rows = None if rows is None else held_over_steps(rows, clock.dt)
+        self.applied_by_us = [
+            *self.written.applied_by_us,
+            *(f"constraint `{constraint.name}`" for constraint in user_constraints(rows)),
+        ]
         self.layout = loop.machine.layout("mujoco")
         self.control = control_kernel(loop)
         self.forces = compile(self._forces(), shapes={"time": (), "h": ()})
@@ -110,6 +119,10 @@ class MujocoRunner(Runner):
             loop.machine, state.joint_x, state.joint_v
         )
         total = tree.generalised(ours)
+        if self.rows is not None:
+            at = self.rows.at(state.joint_x, state.joint_v, s["time"])
+            motion = at.motion(at.generalised(load))
+            total = total + motion.force_of(user_constraints(self.rows))
         outputs = [ca.densify(ca.SX(value)) for value in (u, total)]
         return ca.Function("forces", list(s.values()), outputs, list(s), ["u", "force"])
 
