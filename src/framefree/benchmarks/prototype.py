@@ -20,7 +20,7 @@ from framefree.gallery.scenarios.prototypes.flights import (
 )
 from framefree.kernel import Kernel, compile
 from framefree.simulate.integrators import INTEGRATORS
-from framefree.simulate.loop import Loop
+from framefree.simulate.loop import ControlLoop
 from framefree.simulate.plants import native_plant
 
 LOOPS, PERIODS, DT, RATIO = 4096, 40, 1e-3, 5
@@ -128,7 +128,7 @@ def _input_matrix(craft: Craft) -> np.ndarray:
 def rollout(craft: Craft) -> dict[str, object]:
     """Return how many times as many steps a second our noisy loops make on one thread."""
     machine = craft.machine
-    loop = Loop(
+    loop = ControlLoop(
         native_plant(machine, None),
         craft.law("particle"),
         craft.reference,

@@ -19,7 +19,7 @@ from framefree.kernel import Kernel, compile
 from framefree.machine import Machine
 from framefree.machine.actuators import JointForce, motors
 from framefree.simulate.integrators import INTEGRATORS
-from framefree.simulate.loop import Loop
+from framefree.simulate.loop import ControlLoop
 from framefree.simulate.plants import native_plant
 
 TRAJECTORIES, STEPS, DT = 1024, 1000, 1e-3
@@ -95,7 +95,7 @@ def compare(
 def _step(integrator: str) -> Kernel:
     arm = iiwa()
     arm = arm.attach(*motors(arm.joints))
-    step = Loop(native_plant(arm, None), JointPD(arm)).step(INTEGRATORS[integrator])
+    step = ControlLoop(native_plant(arm, None), JointPD(arm)).step(INTEGRATORS[integrator])
     return compile(step, shapes={"time": (), "h": ()})
 
 

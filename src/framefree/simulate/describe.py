@@ -51,10 +51,10 @@ def versions() -> dict[str, str]:
     """Return the versions of what a result depends on."""
     from importlib import metadata  # slow to import
 
-    found = {"python": platform.python_version(), "machine": platform.machine()}
+    names = {"python": platform.python_version(), "machine": platform.machine()}
     for name in PACKAGES:
         try:
-            found[name] = metadata.version(name)
+            names[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return names

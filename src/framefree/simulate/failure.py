@@ -9,7 +9,7 @@ from framefree.simulate.columns import Channel
 from framefree.simulate.storage import Arrays
 
 
-class Finding(NamedTuple):
+class FirstProblem(NamedTuple):
     """The first row that has values that are not finite, and the first such value."""
 
     row: int
@@ -17,7 +17,9 @@ class Finding(NamedTuple):
     quantity: str
 
 
-def first_problem(arrays: Arrays, channels: Sequence[Channel], batch: int | None) -> Finding | None:
+def first_problem(
+    arrays: Arrays, channels: Sequence[Channel], batch: int | None
+) -> FirstProblem | None:
     """Return where recorded rows stop being finite, or None.
 
     Of several values in a row, inputs and what the law says come before the velocity, which they
@@ -43,11 +45,11 @@ def first_problem(arrays: Arrays, channels: Sequence[Channel], batch: int | None
     if not bad:
         return None
     row, _, which, name = min(bad, key=lambda item: item[:2])
-    return Finding(row, which, name)
+    return FirstProblem(row, which, name)
 
 
 def likely_cause(
-    finding: Finding, good: dict[str, np.ndarray] | None, bad: dict[str, np.ndarray], dt: float
+    problem: FirstProblem, good: dict[str, np.ndarray] | None, bad: dict[str, np.ndarray], dt: float
 ) -> str:
     """Say why values stopped being finite, from the last good row and the first bad one.
 

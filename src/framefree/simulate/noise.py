@@ -17,7 +17,7 @@ BLOCK = 256
 class Noise:
     """White noise of what a law measures, one standard deviation each.
 
-    The law is told integrate(x, noise_x) and v + noise_v, new in every control period.
+    The law sees integrate(x, noise_x) and v + noise_v, new in every control period.
 
     Parameters
     ----------

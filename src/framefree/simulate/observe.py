@@ -14,7 +14,7 @@ from framefree.motion import State
 from framefree.simulate.columns import Channel, state_channels
 from framefree.simulate.disturbances import Moment
 from framefree.simulate.errors import SimulationError
-from framefree.simulate.loop import Loop
+from framefree.simulate.loop import ControlLoop
 from framefree.simulate.plants import Signal, plant_signals
 
 Matrix = Any
@@ -25,13 +25,13 @@ class Observer:
 
     Parameters
     ----------
-    loop : Loop
+    loop : ControlLoop
     record : iterable of str
         What to record of the plant beside states and inputs: "energy", "momentum",
         "joint_wrench", "constraint".
     """
 
-    def __init__(self, loop: Loop, record: Iterable[str]) -> None:
+    def __init__(self, loop: ControlLoop, record: Iterable[str]) -> None:
         self.loop = loop
         self.channels: list[Channel] = []
         self._outputs: list[Matrix] = []
@@ -55,29 +55,29 @@ class Observer:
     def _trace(self, record: tuple[str, ...]) -> None:
         loop, s = self.loop, self.loop.symbols
         state = loop.plant.at(s["x"], s["v"], s["time"])
-        applied, made = loop.applied(state)
-        load, u = loop.load(
-            state, Moment(s["time"], s["time"], s["h"]), loop.given("drive"), applied
-        )
+        acting, command = loop.acting(state)
+        moment = Moment(s["time"], s["time"], s["h"])
+        load, u = loop.plant_side.load(state, moment, loop.symbol("drive"), acting)
         for channel, value in zip(
             state_channels(loop.machine), (state.joint_x, state.joint_v, u), strict=True
         ):
             self._add(channel, value)
         self._add_references()
         units = {} if loop.law is None else loop.law.units
-        for name, value in made.signals.items():
+        for name, value in command.signals.items():
             self._add_matrix("signals", name, value, units.get(name, ""))
         if loop.drive is not None or loop.delay:
             channel = state_channels(loop.machine)[2]
             self._add(
-                Channel("signals", "command", channel.shape, channel.entries, channel.units), made.u
+                Channel("signals", "command", channel.shape, channel.entries, channel.units),
+                command.u,
             )
         self._add_signals(state, load, record)
 
     def _add_references(self) -> None:
         loop = self.loop
         units = {} if loop.reference is None else loop.reference.units
-        for name, value in loop.references(loop.symbols["time"]).items():
+        for name, value in loop.law_side.references(loop.symbols["time"]).items():
             own = self._channel_of_model(name, ca.SX(value))
             if own is not None:
                 self._add(own, value)

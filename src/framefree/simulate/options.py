@@ -1,4 +1,4 @@
-"""What `simulate` is asked for, checked, and what follows from it."""
+"""The arguments of `simulate`, checked, and what follows from them."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ from framefree.simulate.describe import described, machine_data, versions
 from framefree.simulate.disturbances import Disturbance
 from framefree.simulate.errors import SimulationError
 from framefree.simulate.events import Event, Scene
-from framefree.simulate.integrators import INTEGRATORS, ImplicitMidpoint, Integrator
+from framefree.simulate.integrators import INTEGRATORS, Integrator
 from framefree.simulate.noise import Noise
 from framefree.simulate.runners import Adaptive, Clock
 
@@ -28,7 +28,7 @@ UNROLLED = 48
 
 
 @dataclass(frozen=True)
-class Options:
+class SimulationOptions:
     """The arguments of `simulate` that do not change during a run; see there."""
 
     duration: float
@@ -104,8 +104,7 @@ class Options:
         """Whether a step of the loop is one of the integrator although control is slower."""
         if self.stepwise or self.ratio <= 1:
             return self.stepwise
-        order = self.method.order if isinstance(self.method, Integrator) else 1
-        stages = self.method.iterations if isinstance(self.method, ImplicitMidpoint) else order
+        stages = self.method.stages if isinstance(self.method, Integrator) else 1
         odd = self.every is not None and self.every % self.ratio
         return bool(odd) or stages * self.ratio > UNROLLED
 
@@ -137,12 +136,12 @@ class Options:
         """Give the step at which each segment ends, and the events between it and the next."""
         period = self.dt * self.clock.stride * (max(self.ratio, 1) if self.gated else 1)
         loop_steps = max(self.ratio, 1) if self.gated else 1
-        found: dict[int, list[Event]] = {}
+        by_step: dict[int, list[Event]] = {}
         for event in sorted(self.events, key=lambda event: event.time):
             step = math.ceil(event.time / period - 1e-6) * loop_steps
             if step < self.steps:
-                found.setdefault(step, []).append(event)
-        for step, events in found.items():
+                by_step.setdefault(step, []).append(event)
+        for step, events in by_step.items():
             yield step, tuple(events)
         yield self.steps, ()
 
@@ -240,10 +239,10 @@ def named(part: Any) -> Any:
     return None if part is None else {"name": part.name, **described(part)}
 
 
-def _values(machine: Machine, given: Any) -> np.ndarray:
-    if given is None or isinstance(given, Mapping):
-        return machine.parameters.values(given)
-    values = np.array(given, dtype=float)
+def _values(machine: Machine, parameters: Any) -> np.ndarray:
+    if parameters is None or isinstance(parameters, Mapping):
+        return machine.parameters.values(parameters)
+    values = np.array(parameters, dtype=float)
     if values.ndim not in (1, 2) or values.shape[-1] != len(machine.parameters):
         raise SimulationError(
             f"the machine has {len(machine.parameters)} tunable numbers, got values of shape "

@@ -8,12 +8,14 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import Any
 
-Report = Callable[[float], object]
+ProgressReport = Callable[[float], object]
 """Called with the simulated time in s."""
 
 
 @contextmanager
-def reporting(progress: bool | Report | None, duration: float, name: str) -> Iterator[Report]:
+def reporting(
+    progress: bool | ProgressReport | None, duration: float, name: str
+) -> Iterator[ProgressReport]:
     """Give a function to be called with the simulated time now and then.
 
     `progress` is such a function itself, True for a bar on the terminal, False for nothing, or None
@@ -29,7 +31,7 @@ def reporting(progress: bool | Report | None, duration: float, name: str) -> Ite
 
 
 @contextmanager
-def _bar(duration: float, name: str) -> Iterator[Report]:
+def _bar(duration: float, name: str) -> Iterator[ProgressReport]:
     # Loading takes a while, and scripts without a terminal do without.
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn

@@ -130,10 +130,10 @@ class Run:
         return write(run_page(self, title, trajectory), file)
 
     def _arrays(self) -> dict[tuple[str, str], np.ndarray]:
-        found = {("state", "x"): self.x, ("state", "v"): self.v, ("state", "u"): self.u}
-        found |= {("reference", name): value for name, value in self.reference.items()}
-        found |= {("signals", name): value for name, value in self.signals.items()}
-        return {("", "t"): self.t, **found}
+        arrays = {("state", "x"): self.x, ("state", "v"): self.v, ("state", "u"): self.u}
+        arrays |= {("reference", name): value for name, value in self.reference.items()}
+        arrays |= {("signals", name): value for name, value in self.signals.items()}
+        return {("", "t"): self.t, **arrays}
 
 
 _watcher: ContextVar[Callable[[Run], object]] = ContextVar("watcher", default=lambda run: None)

@@ -11,23 +11,23 @@ from framefree.motion.constrained import Constrained
 from framefree.motion.constrained.scales import velocity_units
 from framefree.simulate.errors import SimulationError
 from framefree.simulate.events import Scene
-from framefree.simulate.failure import Finding, first_problem, likely_cause
-from framefree.simulate.loop import Loop
+from framefree.simulate.failure import FirstProblem, first_problem, likely_cause
+from framefree.simulate.loop import ControlLoop
 from framefree.simulate.noise import NoiseSource
 from framefree.simulate.observe import Observer
-from framefree.simulate.options import Options
+from framefree.simulate.options import SimulationOptions
 from framefree.simulate.plants import native_plant
 from framefree.simulate.predict import Predictor
 from framefree.simulate.record import Recorder
 from framefree.simulate.runners import (
     Adaptive,
     AdaptiveRunner,
-    AskingRunner,
+    PythonLawRunner,
     RolloutRunner,
     Runner,
 )
 from framefree.simulate.runners.adaptive import StepTooSmall
-from framefree.simulate.runners.base import States
+from framefree.simulate.runners.base import LoopStates
 from framefree.simulate.storage import Arrays
 from framefree.simulate.user_rows import rows_for_mujoco
 
@@ -44,7 +44,7 @@ class Segment:
 
     Parameters
     ----------
-    options : Options
+    options : SimulationOptions
     scene : Scene
     recorder : Recorder
     previous : Segment, optional
@@ -53,7 +53,7 @@ class Segment:
 
     def __init__(
         self,
-        options: Options,
+        options: SimulationOptions,
         scene: Scene,
         recorder: Recorder,
         previous: "Segment | None" = None,
@@ -70,12 +70,12 @@ class Segment:
             self.loop = self._make_loop()
             self.observer = Observer(self.loop, options.record)
             self.runner = self._make_runner()
-        self._latest: tuple[int, States] | None = None
+        self._latest: tuple[int, LoopStates] | None = None
         self._pace = 1e-4  # wall time of a step, s; measured as the run goes on
 
     # ------------------------------------------------------------------ making
 
-    def _make_loop(self) -> Loop:
+    def _make_loop(self) -> ControlLoop:
         options, scene = self.options, self.scene
         # MuJoCo has a formulation of its own; rows of the user are added to it.
         formulation = options.formulation
@@ -86,7 +86,7 @@ class Segment:
                 "`formulation` belongs to another machine; where an event changes the machine it "
                 "must be given by name"
             )
-        return Loop(
+        return ControlLoop(
             native_plant(scene.machine, formulation),
             scene.law,
             scene.reference,
@@ -110,8 +110,8 @@ class Segment:
         )
 
     def _make_runner(self) -> Runner:
-        runner = self._stepping_runner()
-        return runner if self.loop.told is None else AskingRunner(runner, self.loop.told)
+        runner, output = self._stepping_runner(), self.loop.law_side.output
+        return runner if output is None else PythonLawRunner(runner, output)
 
     def _stepping_runner(self) -> Runner:
         options, method = self.options, self.options.method
@@ -119,23 +119,23 @@ class Segment:
         if options.noise is not None:
             scale = options.noise.scale(self.scene.machine)
             noise = NoiseSource(scale, options.seed, self.batch)
-        given = self.loop, self.clock, self._constants(), noise
+        common = self.loop, self.clock, self._constants(), noise
         if options.plant == "mujoco":
             rows = options.formulation if rows_for_mujoco(options.formulation) else None
-            runner = _mujoco_runner()(*given, method, rows)
+            runner = _mujoco_runner()(*common, method, rows)
             self.recorder.meta["applied_by_us"] = runner.applied_by_us
             return runner
         if isinstance(method, Adaptive):
             jumps = [time for part in options.disturbances for time in part.times]
             jumps += [] if self.scene.reference is None else self.scene.reference.times
-            return AdaptiveRunner(*given, method, jumps)
-        return RolloutRunner(*given, method, options.threads)
+            return AdaptiveRunner(*common, method, jumps)
+        return RolloutRunner(*common, method, options.threads)
 
-    def _constants(self) -> States:
+    def _constants(self) -> LoopStates:
         values = {"parameters": self.scene.parameters, "law_parameters": self.scene.law_parameters}
         return {name: values[name] for name in values if name in self.loop.symbols}
 
-    def start(self, before: States | None = None) -> States:
+    def start(self, before: LoopStates | None = None) -> LoopStates:
         """Return the first state of the loop; of a segment before, all that does not change."""
         scene, plant = self.scene, self.loop.plant
         u = self.options.inputs_before(scene.machine)
@@ -159,12 +159,12 @@ class Segment:
 
     def run(
         self,
-        state: States,
+        state: LoopStates,
         first: int,
         last: int,
         interrupted: Callable[[], bool],
         report: Callable[[float], object],
-    ) -> tuple[States, int]:
+    ) -> tuple[LoopStates, int]:
         """Run from one step of the loop to another; return the state and the step reached."""
         self.recorder.begin(self.observer.channels)
         step = first
@@ -181,28 +181,29 @@ class Segment:
             report(self.clock.time(step))
         return state, step
 
-    def keep_last(self, state: States, step: int) -> None:
+    def keep_last(self, state: LoopStates, step: int) -> None:
         """Record the last state of a run."""
         state = self.runner.ready(state, step)
         self._keep({name: array[..., None, :] for name, array in state.items()}, step, 1)
 
-    def joint_state(self, state: States, step: int) -> tuple[np.ndarray, np.ndarray]:
+    def joint_state(self, state: LoopStates, step: int) -> tuple[np.ndarray, np.ndarray]:
         """Return configuration and velocity of the machine's joints."""
-        found = self._observed({k: a[..., None, :] for k, a in state.items()}, step, 1, 1)
-        return found["state", "x"][..., 0, :], found["state", "v"][..., 0, :]
+        rows = self._observed({k: a[..., None, :] for k, a in state.items()}, step, 1, 1)
+        return rows["state", "x"][..., 0, :], rows["state", "v"][..., 0, :]
 
     def state_at_event(
-        self, state: States, step: int
+        self, state: LoopStates, step: int
     ) -> tuple[np.ndarray, np.ndarray, dict[str, float]]:
         """Return the state of the joints on the constraints, and how far it was off them.
 
         Our own plants are on them; MuJoCo's loops, which are soft, open a little as it goes.
         """
         x, v = self.joint_state(state, step)
-        equations = self.loop.plant.equations
-        if self.options.plant != "mujoco" or not isinstance(equations, Constrained):
+        if self.options.plant != "mujoco":
             return x, v, {}
         machine, units = self.scene.machine, velocity_units(self.scene.machine)
+        rows = rows_for_mujoco(self.options.formulation)
+        equations = self.options.formulation if rows else Constrained(machine)
         near = equations.project(
             x, v, self.clock.time(step), limits=False, parameters=self.scene.parameters
         )
@@ -230,7 +231,7 @@ class Segment:
 
     # ------------------------------------------------------------------ recording
 
-    def _keep(self, kept: States, first: int, count: int) -> None:
+    def _keep(self, kept: LoopStates, first: int, count: int) -> None:
         spacing = self.options.spacing
         values = self._observed(kept, first, count, spacing)
         times = self.clock.times(first, count, spacing)
@@ -247,7 +248,7 @@ class Segment:
             self._latest = first + (problem.row - 1) * spacing, before
         self._break_off(problem, values, times)
 
-    def _observed(self, kept: States, first: int, count: int, every: int) -> Arrays:
+    def _observed(self, kept: LoopStates, first: int, count: int, every: int) -> Arrays:
         """Evaluate all channels at rows of states."""
         varying = self.runner.varying(first, count, every)
         rows = len(varying["time"])
@@ -260,14 +261,14 @@ class Segment:
             inputs["noise"] = varying["noise"].reshape(total, -1)
         for name, value in self._constants().items():
             inputs[name] = value if value.ndim == 1 else np.repeat(value, rows, axis=0)
-        found = self.observer(**inputs)
+        values = self.observer(**inputs)
         if self.batch is None:
-            return found
-        return {k: array.reshape(self.batch, rows, *array.shape[1:]) for k, array in found.items()}
+            return values
+        return {k: array.reshape(self.batch, rows, *array.shape[1:]) for k, array in values.items()}
 
     # ------------------------------------------------------------------ breaking off
 
-    def _break_off(self, problem: Finding, values: Arrays, times: np.ndarray) -> None:
+    def _break_off(self, problem: FirstProblem, values: Arrays, times: np.ndarray) -> None:
         """Find the very step at which values stopped being finite, and raise."""
         bad, time = _row(values, problem.row, problem.trajectory), float(times[problem.row])
         good = None
@@ -279,15 +280,15 @@ class Segment:
             if spacing > 1:
                 rows = self.runner.advance(state, step, spacing, 1)
                 fine = self._observed(rows.kept, step, spacing, 1)
-                found = first_problem(fine, self.observer.channels, self.batch)
-                if found is not None and found.row > 0:
-                    problem, time = found, self.clock.time(step + found.row)
-                    bad = _row(fine, found.row, found.trajectory)
-                    good = _row(fine, found.row - 1, found.trajectory)
+                first = first_problem(fine, self.observer.channels, self.batch)
+                if first is not None and first.row > 0:
+                    problem, time = first, self.clock.time(step + first.row)
+                    bad = _row(fine, first.row, first.trajectory)
+                    good = _row(fine, first.row - 1, first.trajectory)
         raise self._broken(problem, time, good, bad)
 
     def _broken(
-        self, problem: Finding, time: float, good: States | None, bad: States
+        self, problem: FirstProblem, time: float, good: LoopStates | None, bad: LoopStates
     ) -> SimulationError:
         cause = likely_cause(problem, good, bad, self.clock.dt)
         where = "" if problem.trajectory is None else f" of trajectory {problem.trajectory}"
@@ -342,7 +343,7 @@ def _rows(values: Arrays, rows: slice, batch: int | None) -> Arrays:
     return {k: a[rows] if batch is None else a[:, rows] for k, a in values.items()}
 
 
-def _row(values: Arrays, row: int, trajectory: int | None) -> States:
+def _row(values: Arrays, row: int, trajectory: int | None) -> LoopStates:
     """Return x, v and u of a row."""
     states = {name: values["state", name] for name in ("x", "v", "u")}
     return {k: a[row] if trajectory is None else a[trajectory, row] for k, a in states.items()}

@@ -14,8 +14,8 @@ from framefree.simulate.errors import SimulationError
 from framefree.simulate.events import Event, Scene
 from framefree.simulate.integrators import Integrator
 from framefree.simulate.noise import Noise
-from framefree.simulate.options import Options
-from framefree.simulate.progress import Report, interruptible, reporting
+from framefree.simulate.options import SimulationOptions
+from framefree.simulate.progress import ProgressReport, interruptible, reporting
 from framefree.simulate.record import Recorder
 from framefree.simulate.run import Run
 from framefree.simulate.runners import Adaptive
@@ -49,7 +49,7 @@ def simulate(
     law_parameters: Any = None,
     record: Iterable[str] = ("energy", "constraint", "joint_wrench"),
     threads: int = 1,
-    progress: bool | Report | None = None,
+    progress: bool | ProgressReport | None = None,
     out: Any = None,
 ) -> Run:
     """Simulate a machine, alone or under a control law.
@@ -82,7 +82,8 @@ def simulate(
     disturbances : iterable of Disturbance
         `Pulse`, `Push`.
     limits : bool
-        Whether inputs and motor forces stay within their limits. Limits of joints are no stops.
+        Whether inputs and motor forces stay within their limits. Limits of
+        joints are data for controllers; the simulation does not enforce them.
     lag : float, (nu,) or Drive, optional
         Time constants of the inputs in s, or any other dynamics of the drives.
     noise : Noise, optional
@@ -90,7 +91,7 @@ def simulate(
     delay : int
         Control periods from a measurement to the use of its command; needs `control_dt`.
     predict : bool or float
-        Time in s by which the law is ahead: it is told the reference, and the state that its own
+        Time in s by which the law is ahead: it gets the reference, and the state that its own
         machine predicts from the measurement and the commands on their way, that much later.
         True is the delay. Time constants of a lag may be added to it.
     seed : int
@@ -125,7 +126,7 @@ def simulate(
         If the run cannot start; or if a value is not finite, with the time, the quantity, the last
         good state, the likely cause, and the run until then.
     """
-    options = Options(
+    options = SimulationOptions(
         duration=duration,
         dt=dt,
         plant=plant,
@@ -163,11 +164,11 @@ def simulate(
 
 
 def _simulate(
-    options: Options,
+    options: SimulationOptions,
     scene: Scene,
     recorder: Recorder,
     interrupted: Callable[[], bool],
-    report: Report,
+    report: ProgressReport,
 ) -> bool:
     """Run one segment after the other, with events in between; return whether all were run."""
     segment = Segment(options, scene, recorder)

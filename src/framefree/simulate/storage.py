@@ -99,15 +99,14 @@ def read_table(
     if batch is not None:
         order = np.lexsort((t, columns[TRAJECTORY]))
         t = t[order][: len(t) // max(batch, 1)]
-    found: Arrays = {}
+    arrays: Arrays = {}
     for channel in channels:
-        flat = [columns[name][order] for name in channel.columns if name in columns]
-        if len(flat) < channel.size:
-            flat = [np.full(table.num_rows, np.nan)] * channel.size
+        missing = np.full(table.num_rows, np.nan)
+        flat = [columns.get(name, missing)[order] for name in channel.columns]
         rows = np.stack(flat, axis=-1) if flat else np.zeros((table.num_rows, 0))
         lead = (len(t),) if batch is None else (batch, len(t))
-        found[channel.key] = rows.reshape(*lead, *channel.shape)
-    return t, found
+        arrays[channel.key] = rows.reshape(*lead, *channel.shape)
+    return t, arrays
 
 
 def part_path(table: Path, index: int) -> Path:

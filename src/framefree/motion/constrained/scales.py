@@ -74,7 +74,7 @@ def _longest_link(machine: Machine, loop: Loop) -> float:
     """Return the longest distance (m) between neighbouring joints of a loop, or travel of one."""
     branches = [machine.frame(name) for name in (loop.frame_a, loop.frame_b)]
     common = _shared(machine, loop)
-    lengths: list[float] = [0.0 if loop.rest is None else np.linalg.norm(_position(loop.rest))]
+    lengths = [0.0 if loop.rest is None else float(np.linalg.norm(_position(loop.rest)))]
     if loop.kind == "distance":
         lengths.append(float(loop.length))
     roots = []

@@ -16,6 +16,7 @@ The compiled calls of `Constrained` use `framefree.motion.constrained.algebra` i
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -160,7 +161,8 @@ def row_pseudo_inverse(A: np.ndarray) -> np.ndarray:
     V = rows[: int((values > RANK * values[0]).sum())].T
     T = A @ V
     order = np.argsort(-np.abs(T).max(axis=1), kind="stable")
-    Q, R, pivots = scipy.linalg.qr(T[order], mode="economic", pivoting=True)
+    factors: Any = scipy.linalg.qr(T[order], mode="economic", pivoting=True)
+    Q, R, pivots = factors
     inverse = np.empty((V.shape[1], len(A)))
     inverse[np.ix_(pivots, order)] = scipy.linalg.solve_triangular(R, Q.T)
     return V @ inverse

@@ -2,7 +2,8 @@
 
 To add one, subclass `Integrator` and give
 
-1. ``order``: the power of dt with which the error at a fixed time falls;
+1. ``order``: the power of dt with which the error at a fixed time falls, and ``stages``: how often
+   a step evaluates the dynamics;
 2. ``step(dynamics, group, t, x, v, dt)``: the state after dt, as casadi expressions, built from
    ``dynamics(t, x, v)`` and the group's `velocity`, `integrate` and `bracket`.
 
@@ -27,6 +28,8 @@ class Integrator(ABC):
     """Base of all integrators with a fixed step; see the contract at the top of this file."""
 
     order: int
+    stages: int
+    """Evaluations of the dynamics in a step."""
     on_constraints: bool = False
     """Whether the states at which it asks for accelerations must meet the constraints exactly."""
 

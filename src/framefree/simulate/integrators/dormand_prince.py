@@ -23,7 +23,7 @@ _ERROR = (71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1
 class DormandPrince(Integrator):
     """Fifth order on (theta, v) with x = x0 exp(theta), and an estimate of the error of a step."""
 
-    order = 5
+    order, stages = 5, 7
     on_constraints = True
 
     def step(self, dynamics: Dynamics, group: Group, t: Any, x: Any, v: Any, dt: Any) -> Any:

@@ -21,6 +21,11 @@ class ImplicitMidpoint(Integrator):
     order = 2
     on_constraints = True
 
+    @property
+    def stages(self) -> int:  # type: ignore[override]
+        """Evaluations of the dynamics in a step: one an iteration."""
+        return self.iterations
+
     def step(self, dynamics: Dynamics, group: Group, t: Any, x: Any, v: Any, dt: Any) -> Any:
         """Return x and v after a step of dt."""
         middle, x_middle = v, x

@@ -12,7 +12,7 @@ class RungeKuttaMuntheKaas4(Integrator):
     d(theta)/dt = dexp^-1(theta) w with w the velocity of x, see `inverse_differential`.
     """
 
-    order = 4
+    order = stages = 4
 
     def step(self, dynamics: Dynamics, group: Group, t: Any, x: Any, v: Any, dt: Any) -> Any:
         """Return x and v after a step of dt."""

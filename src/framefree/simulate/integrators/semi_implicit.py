@@ -9,7 +9,7 @@ from framefree.simulate.integrators.base import Dynamics, Integrator
 class SemiImplicitEuler(Integrator):
     """v1 = v + dt a(t, x, v),  x1 = x exp(dt w(v1)). First order, one evaluation."""
 
-    order = 1
+    order = stages = 1
 
     def step(self, dynamics: Dynamics, group: Group, t: Any, x: Any, v: Any, dt: Any) -> Any:
         """Return x and v after a step of dt."""

@@ -8,9 +8,9 @@ import numpy as np
 from framefree.kernel import Kernel, compile
 from framefree.simulate.errors import SimulationError
 from framefree.simulate.integrators import DormandPrince
-from framefree.simulate.loop import Loop
+from framefree.simulate.loop import ControlLoop
 from framefree.simulate.noise import NoiseSource
-from framefree.simulate.runners.base import Clock, Rows, Runner, States
+from framefree.simulate.runners.base import Clock, KeptRows, LoopStates, Runner
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ class AdaptiveRunner(Runner):
 
     def __init__(
         self,
-        loop: Loop,
+        loop: ControlLoop,
         clock: Clock,
-        constants: States,
+        constants: LoopStates,
         noise: NoiseSource | None,
         method: Adaptive,
         jumps: Iterable[float] = (),
@@ -60,25 +60,25 @@ class AdaptiveRunner(Runner):
         self._length = clock.dt
         self._last_error = 1.0
 
-    def advance(self, state: States, first: int, count: int, every: int) -> Rows:
+    def advance(self, state: LoopStates, first: int, count: int, every: int) -> KeptRows:
         """Move on by `count` steps of dt from step `first`."""
-        kept: list[States] = []
+        kept: list[LoopStates] = []
         inputs = self.varying(first, count)
         end = self.clock.times(first + count, 1)[0]
         times = np.append(inputs["time"], end)
         for k in range(count):
             if k % every == 0:
                 kept.append(state)
-            given = {name: values[k] for name, values in inputs.items() if name != "time"}
+            noise = {name: values[k] for name, values in inputs.items() if name != "time"}
             try:
-                state = self._period(state, times[k], times[k + 1], given)
+                state = self._period(state, times[k], times[k + 1], noise)
             except StepTooSmall as error:
                 error.rows = kept
                 raise
-        return Rows({name: np.stack([row[name] for row in kept]) for name in state}, state)
+        return KeptRows({name: np.stack([row[name] for row in kept]) for name in state}, state)
 
-    def _period(self, state: States, begin: float, end: float, given: States) -> States:
-        fixed = {**self.constants, **given}
+    def _period(self, state: LoopStates, begin: float, end: float, noise: LoopStates) -> LoopStates:
+        fixed = {**self.constants, **noise}
         if self.loop.ratio:
             state = held_command(self.control, self.loop, state, begin, self.clock.dt, fixed)
         inside = self.jumps[(self.jumps > begin) & (self.jumps < end)]
@@ -87,7 +87,7 @@ class AdaptiveRunner(Runner):
             begin = float(stop)
         return state
 
-    def _integrate(self, state: States, t: float, end: float, fixed: States) -> States:
+    def _integrate(self, state: LoopStates, t: float, end: float, fixed: LoopStates) -> LoopStates:
         # What is left after the last step is a rounding error, not a step.
         while end - t > 1e-13 * max(abs(end), 1.0):
             h = min(self._length, end - t)
@@ -119,24 +119,26 @@ class AdaptiveRunner(Runner):
         """Longest step: dt."""
         return self.clock.dt
 
-    def _attempt(self, state: States, t: float, h: float, fixed: States) -> tuple[States, float]:
+    def _attempt(
+        self, state: LoopStates, t: float, h: float, fixed: LoopStates
+    ) -> tuple[LoopStates, float]:
         inputs = {**state, **fixed, "time": t, "h": h}
         values = self.trial(**{name: inputs[name] for name in self.loop.symbols})
         names = [port.name for port in self.trial.outputs]
-        found = dict(zip(names, values, strict=True))
-        error = float(found.pop("error"))
-        return {**state, **{k.removesuffix("_next"): v for k, v in found.items()}}, error
+        moved = dict(zip(names, values, strict=True))
+        error = float(moved.pop("error"))
+        return {**state, **{k.removesuffix("_next"): v for k, v in moved.items()}}, error
 
 
 class StepTooSmall(SimulationError):
     """No step is short enough for the tolerance."""
 
-    def __init__(self, time: float, state: States) -> None:
+    def __init__(self, time: float, state: LoopStates) -> None:
         super().__init__(f"no step is short enough at {time:.9g} s", time=time, state=state)
-        self.rows: list[States] = []
+        self.rows: list[LoopStates] = []
 
 
-def control_kernel(loop: Loop) -> Kernel | None:
+def control_kernel(loop: ControlLoop) -> Kernel | None:
     """Return what is called where a control period begins, if there is anything to do."""
     if not loop.ratio:
         return None
@@ -144,7 +146,14 @@ def control_kernel(loop: Loop) -> Kernel | None:
     return compile(function, shapes={"time": (), "h": ()}) if function.n_out() else None
 
 
-def held_command(kernel, loop: Loop, state: States, t: float, dt: float, fixed: States) -> States:
+def held_command(
+    kernel: Kernel | None,
+    loop: ControlLoop,
+    state: LoopStates,
+    t: float,
+    dt: float,
+    fixed: LoopStates,
+) -> LoopStates:
     """Return the state at the beginning of a step: a new command where a control period begins."""
     count = int(state["count"][0])
     following = {**state, "count": np.array([float((count + 1) % loop.ratio)])}

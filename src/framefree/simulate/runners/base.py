@@ -11,20 +11,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from framefree.simulate.loop import Loop
+from framefree.simulate.loop import ControlLoop
 from framefree.simulate.noise import NoiseSource
 
-States = dict[str, np.ndarray]
+LoopStates = dict[str, np.ndarray]
+"""Values of the states of a loop, or of its inputs, by name."""
 
 
-class Rows(NamedTuple):
-    """States at some steps of a loop, and the final ones.
+class KeptRows(NamedTuple):
+    """LoopStates at some steps of a loop, and the final ones.
 
     `kept` arrays have an axis for the rows before their last one: (rows, n) or (batch, rows, n).
     """
 
-    kept: States
-    final: States
+    kept: LoopStates
+    final: LoopStates
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Runner(ABC):
 
     Parameters
     ----------
-    loop : Loop
+    loop : ControlLoop
     clock : Clock
     constants : dict of arrays
         Values of the loop's parameters.
@@ -74,28 +75,28 @@ class Runner(ABC):
     """Whether many trajectories can run at once."""
 
     def __init__(
-        self, loop: Loop, clock: Clock, constants: States, noise: NoiseSource | None
+        self, loop: ControlLoop, clock: Clock, constants: LoopStates, noise: NoiseSource | None
     ) -> None:
         self.loop, self.clock, self.constants, self.noise = loop, clock, constants, noise
 
-    def set_constants(self, constants: States) -> None:
+    def set_constants(self, constants: LoopStates) -> None:
         """Take other values of the parameters."""
         self.constants = constants
 
     @abstractmethod
-    def advance(self, state: States, first: int, count: int, every: int) -> Rows:
+    def advance(self, state: LoopStates, first: int, count: int, every: int) -> KeptRows:
         """Move on by `count` steps of the loop from its step `first`."""
 
-    def ready(self, state: States, step: int) -> States:
+    def ready(self, state: LoopStates, step: int) -> LoopStates:
         """Return the state at a step with all that is needed to record it."""
         return state
 
-    def varying(self, first: int, count: int, every: int = 1) -> States:
+    def varying(self, first: int, count: int, every: int = 1) -> LoopStates:
         """Return the time, and the noise, at steps first, first + every, ...."""
-        found = {"time": self.clock.times(first, count, every)}
+        varying = {"time": self.clock.times(first, count, every)}
         if self.noise is not None:
             periods = self.clock.periods(first, count, every)
             begin = int(periods[0])
             drawn = self.noise.periods(begin, int(periods[-1]) - begin + 1)
-            found["noise"] = np.ascontiguousarray(drawn[..., periods - begin, :])
-        return found
+            varying["noise"] = np.ascontiguousarray(drawn[..., periods - begin, :])
+        return varying

@@ -30,10 +30,10 @@ from framefree.simulate.actuation import actuate
 from framefree.simulate.disturbances import Moment
 from framefree.simulate.errors import SimulationError
 from framefree.simulate.integrators import Integrator, RungeKuttaMuntheKaas4, SemiImplicitEuler
-from framefree.simulate.loop import Loop
+from framefree.simulate.loop import ControlLoop
 from framefree.simulate.noise import NoiseSource
 from framefree.simulate.runners.adaptive import control_kernel, held_command
-from framefree.simulate.runners.base import Clock, Rows, Runner, States
+from framefree.simulate.runners.base import Clock, KeptRows, LoopStates, Runner
 from framefree.simulate.user_rows import held_over_steps, user_constraints
 
 Matrix = Any
@@ -59,16 +59,16 @@ class MujocoRunner(Runner):
 
     def __init__(
         self,
-        loop: Loop,
+        loop: ControlLoop,
         clock: Clock,
-        constants: States,
+        constants: LoopStates,
         noise: NoiseSource | None,
         integrator: Any,
         rows: Constrained | None = None,
     ) -> None:
         super().__init__(loop, clock, constants, noise)
         self.integrator = integrator
-        self.written = Written(loop.machine, loop.disturbances)
+        self.written = MjcfPart(loop.machine, loop.disturbances)
         self.rows = None if rows is None else held_over_steps(rows, clock.dt)
         self.applied_by_us = [
             *self.written.applied_by_us,
@@ -78,10 +78,10 @@ class MujocoRunner(Runner):
         self.control = control_kernel(loop)
         self.forces = compile(self._forces(), shapes={"time": (), "h": ()})
         self.drive = self._drive_kernel()
-        self._produced: States | None = None
+        self._produced: LoopStates | None = None
         self._make_model()
 
-    def set_constants(self, constants: States) -> None:
+    def set_constants(self, constants: LoopStates) -> None:
         """Take other values of the parameters."""
         super().set_constants(constants)
         self._make_model()
@@ -102,7 +102,7 @@ class MujocoRunner(Runner):
         loop, s = self.loop, self.loop.symbols
         state = loop.plant.at(s["x"], s["v"], s["time"])
         moment = Moment(s["time"], s["time"], s["h"])
-        load, u = loop.load(state, moment, loop.given("drive"), loop.given("held"))
+        load, u = loop.plant_side.load(state, moment, loop.symbol("drive"), loop.symbol("held"))
         tree = Tree(loop.machine.tree).at(state.joint_x, state.joint_v)
         ours = Load(loop.machine)
         for disturbance in loop.disturbances:
@@ -152,27 +152,27 @@ class MujocoRunner(Runner):
 
     # ------------------------------------------------------------------ steps
 
-    def advance(self, state: States, first: int, count: int, every: int) -> Rows:
+    def advance(self, state: LoopStates, first: int, count: int, every: int) -> KeptRows:
         """Move on by `count` steps of dt from step `first`."""
         before = self._produced
         if before is None or any(state[name] is not before[name] for name in ("x", "v")):
             self._set(state)
-        kept: list[States] = []
+        kept: list[LoopStates] = []
         inputs = self.varying(first, count)
         for k in range(count):
             if k % every == 0:
                 kept.append(state)
-            given = {name: values[k] for name, values in inputs.items() if name != "time"}
-            state = self._step(state, inputs["time"][k], {**self.constants, **given})
+            noise = {name: values[k] for name, values in inputs.items() if name != "time"}
+            state = self._step(state, inputs["time"][k], {**self.constants, **noise})
         self._produced = state
-        return Rows({name: np.stack([row[name] for row in kept]) for name in state}, state)
+        return KeptRows({name: np.stack([row[name] for row in kept]) for name in state}, state)
 
-    def _set(self, state: States) -> None:
+    def _set(self, state: LoopStates) -> None:
         mujoco.mj_resetData(self.model, self.data)
         self.data.qpos[:] = self.layout.x_to(state["x"])
         self.data.qvel[:] = self.layout.v_to(state["x"], state["v"])
 
-    def _step(self, state: States, t: float, fixed: States) -> States:
+    def _step(self, state: LoopStates, t: float, fixed: LoopStates) -> LoopStates:
         dt = self.clock.dt
         state = held_command(self.control, self.loop, state, t, dt, fixed)
         inputs = {**state, **fixed, "time": t, "h": dt}
@@ -191,7 +191,7 @@ class MujocoRunner(Runner):
         return following
 
 
-class Written:
+class MjcfPart:
     """What of a machine goes into MJCF, and what is left to us."""
 
     def __init__(self, machine: Machine, disturbances: Sequence[Any]) -> None:
@@ -251,14 +251,14 @@ class Written:
 def _ours(joint: Any) -> tuple[str, ...]:
     """Return the fields of a joint that MJCF cannot express, or not as we mean them."""
     several = isinstance(joint.kind, Free | Planar | Spherical)
-    found = []
+    fields = []
     if joint.has_friction:
-        found.append("friction")
+        fields.append("friction")
     if several and (is_symbolic(joint.damping) or np.any(joint.damping)):
-        found.append("damping")
+        fields.append("damping")
     if joint.has_spring and (several or isinstance(joint.kind, Continuous)):
-        found.append("stiffness")
-    return tuple(found)
+        fields.append("stiffness")
+    return tuple(fields)
 
 
 def prepare(model: Any, dt: float, integrator: Integrator, *, limits: bool) -> None:

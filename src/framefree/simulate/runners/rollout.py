@@ -6,9 +6,9 @@ import numpy as np
 
 from framefree.kernel import compile
 from framefree.simulate.integrators import Integrator
-from framefree.simulate.loop import Loop
+from framefree.simulate.loop import ControlLoop
 from framefree.simulate.noise import NoiseSource
-from framefree.simulate.runners.base import Clock, Rows, Runner, States
+from framefree.simulate.runners.base import Clock, KeptRows, LoopStates, Runner
 
 
 class RolloutRunner(Runner):
@@ -18,9 +18,9 @@ class RolloutRunner(Runner):
 
     def __init__(
         self,
-        loop: Loop,
+        loop: ControlLoop,
         clock: Clock,
-        constants: States,
+        constants: LoopStates,
         noise: NoiseSource | None,
         integrator: Integrator,
         threads: int = 1,
@@ -29,22 +29,24 @@ class RolloutRunner(Runner):
         self.threads = threads
         self.kernel = compile(loop.step(integrator), shapes={"time": (), "h": ()})
 
-    def advance(self, state: States, first: int, count: int, every: int) -> Rows:
+    def advance(self, state: LoopStates, first: int, count: int, every: int) -> KeptRows:
         """Move on by `count` steps of the loop from its step `first`."""
         whole = count - count % every
-        parts: list[States] = []
+        parts: list[LoopStates] = []
         for begin, steps in ((first, whole), (first + whole, count - whole)):
             if steps:
                 kept, state = self._roll(state, begin, steps, every)
                 parts.append(kept)
         if len(parts) == 1:
-            return Rows(parts[0], state)
-        return Rows({k: np.concatenate([p[k] for p in parts], axis=-2) for k in state}, state)
+            return KeptRows(parts[0], state)
+        return KeptRows({k: np.concatenate([p[k] for p in parts], axis=-2) for k in state}, state)
 
-    def _roll(self, state: States, first: int, steps: int, every: int) -> tuple[States, States]:
-        given: dict[str, Any] = {**state, **self.constants, "h": self.clock.dt}
+    def _roll(
+        self, state: LoopStates, first: int, steps: int, every: int
+    ) -> tuple[LoopStates, LoopStates]:
+        inputs: dict[str, Any] = {**state, **self.constants, "h": self.clock.dt}
         record = self.kernel.rollout(
-            **given,
+            **inputs,
             steps=steps,
             every=min(every, steps),
             sequences=self.varying(first, steps),

@@ -1,4 +1,4 @@
-"""What a law in numbers tells the loop: one column with inputs, signals and memory."""
+"""The output of a law in numbers: one column with inputs, signals and memory."""
 
 from itertools import pairwise
 from math import prod
@@ -13,7 +13,7 @@ from framefree.simulate.errors import SimulationError
 Matrix = Any
 
 
-class Told:
+class LawOutput:
     """The column in which a `NumericLaw` hands its command to the loop."""
 
     def __init__(self, law: NumericLaw) -> None:
