@@ -19,6 +19,7 @@ import numpy as np
 
 from framefree.machine import Machine, MachineError
 from framefree.motion.constrained import Constrained
+from framefree.motion.constrained.closing import BeyondLimits
 from framefree.motion.constrained.project import CLOSED
 from framefree.motion.constrained.solve import numerical_rank
 from framefree.motion.embedded.choice import ClosureRows, choose, margin, singular
@@ -189,7 +190,7 @@ class Embedded(Equations):
             return found
         if not machine.loops and independent is None:
             return Expression.by_couplings(machine)
-        x = self.rows.generic(self.constrained.assemble(start))
+        x = self.rows.generic(self._closed_start(start))
         A = self.rows(x)
         names = choose(machine, A) if independent is None else tuple(independent)
         found = Solved(machine, self.tree, names)
@@ -203,6 +204,13 @@ class Embedded(Equations):
             owners = [label.partition("[")[0] for label in self.constrained.labels]
             raise singular(machine, A, owners, found.dependent)
         return found
+
+    def _closed_start(self, start: Any) -> np.ndarray:
+        """Return a closed configuration near a start, within limits if one is reached."""
+        try:
+            return self.constrained.assemble(start)
+        except BeyondLimits:
+            return self.constrained.assemble(start, limits=False)
 
     def _check_closed(self, found: Expression, embedding: Embedding) -> None:
         """Refuse a map that does not close the machine's loops or meet its couplings."""
