@@ -4,11 +4,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from constrained_machines import four_bar_state, n_four_bar
 from simulate_machines import PD, Counter, Sine, pendulum, slider
 
 from framefree.geometry import Moments
 from framefree.machine import Body, Free, Joint, Machine, MachineError, Prismatic
-from framefree.simulate import Change, Grasp, Release, SetParameters, SimulationError, simulate
+from framefree.simulate import (
+    Change,
+    Grasp,
+    Release,
+    Run,
+    SetParameters,
+    SimulationError,
+    simulate,
+)
 
 
 def two_carts():
@@ -170,3 +179,24 @@ def test_refused():
         simulate(machine, events=[SetParameters(0.05, law={"cart.mass": 1.0})], **options)
     with pytest.raises(SimulationError, match="needs a time from 0 s on"):
         Release(-1.0)
+
+
+def test_signals_may_have_other_entries_after_an_event(tmp_path):
+    """A grasp beside a loop adds rows to the errors that are recorded; before it they are NaN."""
+    machine = n_four_bar(1)
+    x, v = four_bar_state(machine, 0.3, 1.0)
+    run = simulate(
+        machine, x0=x, v0=v, duration=0.1, dt=0.01, out=tmp_path / "run",
+        events=[Grasp(0.05, "v0", "v1", "held"), Release(0.08, "held")],
+    )  # fmt: skip
+    (channel,) = (c for c in run.channels if c.name == "position_error")
+    assert [name for name in channel.entries if name.startswith("l0")] == list(channel.entries[:5])
+    assert [name for name in channel.entries if name.startswith("held")] == list(
+        channel.entries[5:]
+    )
+    errors, held = run.signals["position_error"], (run.t > 0.049) & (run.t < 0.079)
+    assert np.abs(errors[:, :5]).max() < 1e-9
+    assert np.abs(errors[held, 5:]).max() < 1e-9
+    assert np.isnan(errors[~held, 5:]).all()
+    again = Run.load(tmp_path / "run")
+    assert np.array_equal(again.signals["position_error"], errors, equal_nan=True)
