@@ -8,8 +8,8 @@ import framefree
 
 SOURCE = Path(framefree.__file__).parent
 
-STILL_TWICE = frozenset({"Finding", "Loop", "Wrench"})
-"""Classes of `control`, `motion` and `simulate` that are renamed where these packages change."""
+STILL_TWICE = frozenset({"Wrench"})
+"""The actuator, which is public, and the six numbers of `motion.spatial`, which are internal."""
 
 
 def _definitions(kinds):
