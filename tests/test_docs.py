@@ -37,6 +37,13 @@ def resolves(name):
     return False
 
 
+def test_names_that_do_not_exist_are_noticed():
+    assert resolves("framefree.motion.state.State") and resolves("framefree.control.NAME")
+    assert not resolves("framefree.motion.state.Nothing")
+    assert not resolves("framefree.motion.nothing.NAME")
+    assert not resolves("framefree.motion.nothing")
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
 def test_links_lead_somewhere(page):
     prose = re.sub(r"```.*?```", "", text(page), flags=re.DOTALL)
