@@ -59,6 +59,19 @@ def test_dotted_names_exist(page):
     assert sorted(name for name in names if not resolves(name)) == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_files_exist(page):
+    named = set(re.findall(r"`((?:[a-z_0-9.]+/)+(?:[a-z_0-9]+\.\w+)?)`", text(page)))
+    roots = (SOURCE, ROOT, page.parent)
+    assert sorted(n for n in named if not any((root / n).exists() for root in roots)) == []
+
+
+def test_the_glossary_names_modules():
+    rows = re.findall(r"\| `([\w.]+)` \|$", text(ROOT / "docs" / "glossary.md"), re.MULTILINE)
+    assert len(rows) > 20
+    assert [name for name in rows if not resolves(f"framefree.{name}")] == []
+
+
 def test_errata_that_the_code_cites_are_listed():
     listed = set(re.findall(ERRATUM, text(ROOT / "docs" / "errata.md")))
     cited = set(re.findall(ERRATUM, every_source()))
