@@ -190,7 +190,7 @@ def sleigh():
 
 
 def test_velocities_of_a_blade_are_right_or_refused():
-    """m (u' - l w^2) = f, (I + m l^2) w' + m l u w = tau: by hand, and by rows on all velocities."""
+    """By hand: m (u' - l w^2) = f and (I + m l^2) w' + m l u w = tau."""
     eom = ff.equations(sleigh())
     assert not eom.integrable
     m, l, inertia = 2.0, 0.3, 0.4

@@ -40,8 +40,8 @@ class System:
     """What systems in a user's own coordinates share with a `Machine`.
 
     They can be simulated, actuated and controlled like one: all coordinates together count as one
-    joint, `q`, whose velocities are those of the system. ``framefree.machine.motors(system.joints)``
-    gives a motor for every velocity.
+    joint, `q`, whose velocities are those of the system. A motor for every velocity comes by
+    ``framefree.machine.motors(system.joints)``.
     """
 
     name: str
