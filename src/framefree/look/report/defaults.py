@@ -1,14 +1,13 @@
 """The figures and the animation that any run gets, from what it has recorded."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from framefree.look.report.content import Animation, Figure, Page
 from framefree.look.report.scene import as_position_and_wxyz, drawn_machine, one_trajectory
-from framefree.motion.tree import Tree
+from framefree.motion import equations
 from framefree.simulate.columns import Channel
 from framefree.simulate.run import Run
 
@@ -111,12 +110,12 @@ def _tracking(run: Run) -> list[Figure]:
             tuple(unit.removesuffix("/s") for unit in units),
         )
         figures += _figures_of(run.t, error, channel, "Tracking error of the joints", "error")
-    tree = Tree(replace(machine, loops=(), couplings=()))
+    eom = equations(machine.tree)
     for key, value in run.reference.items():
         frame, _, what = key.rpartition(".")
         known = frame in machine.body_index or frame in {f.name for f in machine.frames}
         if what == "pose" and known and value.shape[1:] == (4, 4):
-            pose = tree.kernel(f"frame_pose:{frame}")(np.ascontiguousarray(run.x))
+            pose = eom.kernel(f"frame_pose:{frame}")(np.ascontiguousarray(run.x))
             figures += _pose_error(run.t, frame, pose, value)
     return figures
 

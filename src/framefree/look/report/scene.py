@@ -11,7 +11,7 @@ from framefree.look.report.content import Animation, ReportError
 from framefree.look.report.mesh import Solid
 from framefree.look.report.packing import packed
 from framefree.machine import Machine
-from framefree.motion.tree import Tree
+from framefree.motion import equations
 from framefree.simulate.run import Run
 
 FRAMES = (200, 1500)
@@ -93,9 +93,13 @@ def drawn_machine(run: Run) -> Machine:
     return machine.with_parameters(values.reshape(-1, values.shape[-1])[0].tolist())
 
 
-def body_poses(machine: Machine, x: np.ndarray) -> np.ndarray:
+def body_poses(machine: Machine, x: np.ndarray, t: np.ndarray) -> np.ndarray:
     """Return the poses (rows, bodies, 4, 4) of all bodies at configurations (rows, nx)."""
-    return Tree(replace(machine, loops=(), couplings=())).body_pose(np.ascontiguousarray(x))
+    eom = equations(machine.tree)
+    inputs = [np.ascontiguousarray(x)]
+    if eom.takes_time("body_pose"):
+        inputs.append(np.reshape(t, (-1, 1)))
+    return eom.body_pose(*inputs)
 
 
 def moments_to_show(
@@ -111,7 +115,7 @@ def moments_to_show(
         raise ReportError("the run has no finite state that could be shown")
     most = int(np.clip(POSES // max(len(machine.bodies), 1), *FRAMES))
     rows = good[_evenly(run.t[good], most)]
-    poses = body_poses(machine, run.x[rows])
+    poses = body_poses(machine, run.x[rows], run.t[rows])
     R = poses[..., :3, :3]
     traces = np.einsum("tbij,tbij->tb", R[1:], R[:-1])
     turned = np.arccos(np.clip((traces - 1) / 2, -1, 1)).sum(axis=0).max(initial=0.0)

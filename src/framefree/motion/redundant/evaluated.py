@@ -14,20 +14,16 @@ from framefree.motion.spatial import Matrix
 from framefree.motion.state import State
 
 
-def at_expressions(
-    at: Callable[[Matrix, Matrix, Matrix], State], x: Matrix, v: Matrix, t: Matrix, *, timed: bool
-) -> State:
-    """Return the state at x, v and t, whether these are symbols or not; v may be zero at rest.
+def _attribute(name: str) -> Any:
+    return property(lambda self: self._put(getattr(self.base, name)), doc=f"`{name}`, evaluated.")
 
-    With `timed` the time must be a symbol, too.
-    """
-    x, v, t = ca.SX(x), ca.SX(v), ca.SX(t)
-    moving = v.is_valid_input() or v.is_zero()
-    if x.is_valid_input() and moving and (t.is_valid_input() or not timed):
-        return at(x, v, t)
-    x, v, t = (ca.densify(value) for value in (x, v, t))
-    symbols = [ca.SX.sym(name, size.shape[0]) for name, size in (("x", x), ("v", v), ("t", t))]
-    return EvaluatedState(at(*symbols), symbols, [x, v, t])
+
+def _method(name: str) -> Any:
+    def call(self: Any, *arguments: Any) -> Any:
+        return self._put(getattr(self.base, name)(*arguments))
+
+    call.__doc__ = f"Return `{name}`, evaluated."
+    return call
 
 
 class EvaluatedState(State):
@@ -49,51 +45,46 @@ class EvaluatedState(State):
             return tuple(parts) if type(answer) is tuple else type(answer)(*parts)
         return ca.substitute([ca.SX(answer)], self._symbols, self._values)[0]
 
+    mass = _attribute("mass")
+    bias = _attribute("bias")
+    poses = _attribute("poses")
+    twists = _attribute("twists")
+    joint_x = _attribute("joint_x")
+    joint_v = _attribute("joint_v")
+    joint_jacobian = _attribute("joint_jacobian")
+    coriolis = _attribute("coriolis")
+    gravity_force = _attribute("gravity_force")
+    kinetic = _attribute("kinetic")
+    potential = _attribute("potential")
+    dissipation = _attribute("dissipation")
+    passive_power = _attribute("passive_power")
+    momentum = _attribute("momentum")
+    input_matrix = _attribute("input_matrix")
+    input_bias = _attribute("input_bias")
 
-def _attribute(name: str) -> property:
-    return property(lambda self: self._put(getattr(self.base, name)), doc=f"`{name}`, evaluated.")
+    inverse = _method("inverse")
+    accelerate = _method("accelerate")
+    forward = _method("forward")
+    respond = _method("respond")
+    generalised = _method("generalised")
+    jacobian = _method("jacobian")
+    accelerations = _method("accelerations")
+    frame_pose = _method("frame_pose")
+    carried_wrenches = _method("carried_wrenches")
+    power = _method("power")
 
 
-def _method(name: str) -> Callable[..., Any]:
-    def call(self: EvaluatedState, *arguments: Any) -> Any:
-        return self._put(getattr(self.base, name)(*arguments))
+def at_expressions(
+    at: Callable[[Matrix, Matrix, Matrix], State], x: Matrix, v: Matrix, t: Matrix, *, timed: bool
+) -> State:
+    """Return the state at x, v and t, whether these are symbols or not; v may be zero at rest.
 
-    call.__doc__ = f"Return `{name}`, evaluated."
-    return call
-
-
-ATTRIBUTES = (
-    "mass",
-    "bias",
-    "poses",
-    "twists",
-    "joint_x",
-    "joint_v",
-    "joint_jacobian",
-    "coriolis",
-    "gravity_force",
-    "kinetic",
-    "potential",
-    "dissipation",
-    "passive_power",
-    "momentum",
-    "input_matrix",
-    "input_bias",
-)
-METHODS = (
-    "inverse",
-    "accelerate",
-    "forward",
-    "respond",
-    "generalised",
-    "jacobian",
-    "accelerations",
-    "frame_pose",
-    "carried_wrenches",
-    "power",
-)
-for _name in ATTRIBUTES:
-    setattr(EvaluatedState, _name, _attribute(_name))
-for _name in METHODS:
-    setattr(EvaluatedState, _name, _method(_name))
-EvaluatedState.__abstractmethods__ = frozenset()
+    With `timed` the time must be a symbol, too.
+    """
+    x, v, t = ca.SX(x), ca.SX(v), ca.SX(t)
+    moving = v.is_valid_input() or v.is_zero()
+    if x.is_valid_input() and moving and (t.is_valid_input() or not timed):
+        return at(x, v, t)
+    x, v, t = (ca.densify(value) for value in (x, v, t))
+    symbols = [ca.SX.sym(name, size.shape[0]) for name, size in (("x", x), ("v", v), ("t", t))]
+    return EvaluatedState(at(*symbols), symbols, [x, v, t])

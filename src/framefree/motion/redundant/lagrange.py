@@ -248,12 +248,12 @@ class Lagrange(Equations):
 
     def at(self, x: Matrix, v: Matrix | None = None, t: Any = 0) -> State:
         """Return a state; without v the system is at rest."""
-        v = ca.SX.zeros(self.system.nv) if v is None else v
-        given = [ca.densify(ca.SX(value)) for value in (x, v, t)]
-        if all(value.is_valid_input() for value in given):
-            return LagrangianState(self, *given)
-        symbols = [ca.SX.sym(name, one.shape[0]) for name, one in zip("xvt", given, strict=True)]
-        return EvaluatedState(LagrangianState(self, *symbols), symbols, given)
+        velocity = ca.SX.zeros(self.system.nv) if v is None else ca.SX(v)
+        values = [ca.densify(value) for value in (ca.SX(x), velocity, ca.SX(t))]
+        if all(value.is_valid_input() for value in values):
+            return LagrangianState(self, *values)
+        symbols = [ca.SX.sym(name, one.shape[0]) for name, one in zip("xvt", values, strict=True)]
+        return EvaluatedState(LagrangianState(self, *symbols), symbols, values)
 
     def rate_matrix(self, x: Matrix) -> Matrix:
         """Return A (nx x nv) with dx/dt = A v."""
