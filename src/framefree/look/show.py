@@ -131,7 +131,7 @@ def _leads(machine: Machine) -> list[str]:
 
 
 def _row(machine: Machine, i: int) -> list[str]:
-    body, joint = machine.bodies[i], machine.joints[i]
+    body, joint = machine.bodies[i], machine.joint_of(i)
     mass = body.moments.total
     part = machine.x_slice[joint.name]
     index = str(part.start) if joint.nx == 1 else f"{part.start}:{part.stop}" if joint.nx else ""

@@ -115,6 +115,10 @@ class Description(Part):
             raise MachineError(unknown("joint", name, self.joint_index))
         return self.joints[self.joint_index[name]]
 
+    def joint_of(self, body: int) -> Joint:
+        """Return the joint that moves the body of this index."""
+        return self.joints[body]
+
     @cached_property
     def problems(self) -> tuple[str, ...]:
         """Doubtful properties of the machine that do not prevent its use, as messages."""

@@ -56,7 +56,7 @@ def joints_on(machine: Machine, index: int) -> list[np.ndarray]:
     """
     body = machine.bodies[index].name
     below = [joint for joint in machine.joints if joint.parent == body]
-    poses = [np.asarray(machine.joints[index].child_pose, float)]
+    poses = [np.asarray(machine.joint_of(index).child_pose, float)]
     poses += [np.asarray(joint.parent_pose, float) for joint in below]
     names = [name for loop in machine.loops for name in (loop.frame_a, loop.frame_b)]
     names += [a.frame for a in machine.actuators if isinstance(a, FrameActuator)]
@@ -97,7 +97,7 @@ def _shapes(machine: Machine, role: str) -> list[Solid]:
 def _bones(machine: Machine, index: int, places: list[Any], thickness: float) -> Iterator[Solid]:
     """Give rods from a body's own joint to the other places, and its mass where it tells more."""
     body, color = machine.bodies[index], PALETTE[index % len(PALETTE)]
-    free = isinstance(machine.joints[index].kind, Free)
+    free = isinstance(machine.joint_of(index).kind, Free)
     massive = not body.massless and float(body.moments.total) > 0
     if massive and (free or len(places) == 1):
         shown = mesh.inertia_ellipsoid(index, body.moments, color)

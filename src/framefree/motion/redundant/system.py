@@ -55,6 +55,7 @@ class System:
     geometry: Sequence[Any] = ()
     keyframes: ClassVar[tuple] = ()
     ignored: ClassVar[tuple] = ()
+    problems: ClassVar[tuple] = ()
     closed: ClassVar[bool] = False
 
     @property
@@ -71,6 +72,15 @@ class System:
         """Return the system, whose tunable numbers stay symbols, if these values fit them."""
         self.parameters.values(values)
         return self
+
+    @property
+    def parent(self) -> tuple[int, ...]:
+        """Index of the body from which each body's pose is given, -1 for the world."""
+        return ()
+
+    def joint_of(self, body: int) -> Joint:
+        """Return the one joint that all coordinates belong to."""
+        return self.joints[0]
 
     def to_dict(self) -> dict[str, Any]:
         """Refuse: functions of the user's own cannot be written down as data."""
@@ -215,6 +225,12 @@ class BodySystem(System):
                     f"the pose of `{edge.b}` seen from `{edge.a}` must be 4x4, got {shape}"
                 )
         problems.raise_if_any()
+
+    @property
+    def parent(self) -> tuple[int, ...]:
+        """Index of the body from which each body's pose is given, -1 for the world."""
+        reached = ways(self.bodies, self.body_index, self.poses)
+        return tuple(reached[i].start for i in range(len(self.bodies)))
 
     @property
     def rheonomic(self) -> bool:
