@@ -327,9 +327,7 @@ def _from_above(
 
 def _too_far(sliding: Sequence[str], turning: str) -> str:
     names = ", ".join(f"`{name}`" for name in sliding)
-    return (
-        f"{names} slides without limits and can carry its load any distance from `{turning}`"
-    )
+    return f"{names} slides without limits and can carry its load any distance from `{turning}`"
 
 
 def _from_below(parts: list[_LinkNumbers], units: np.ndarray, armature: np.ndarray) -> float:

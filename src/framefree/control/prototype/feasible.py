@@ -15,9 +15,8 @@ import numpy as np
 
 from framefree.control.references.base import Reference
 from framefree.machine import Machine
-from framefree.motion import actuation
+from framefree.motion import actuation, equations
 from framefree.motion.constrained import Constrained
-from framefree.motion.tree import Tree
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ def feasibility(machine: Machine, reference: Reference, times: Any) -> Feasibili
     symbol = ca.SX.sym("t")
     at = reference.at(symbol)
     x, v, a = (ca.SX(at[name]) for name in "xva")
-    state = Tree(machine.tree).at(x, v)
+    state = equations(machine.tree).at(x, v)
     wanted = state.inverse(a) - actuation.input_bias(state)
     values = (wanted, _columns(machine, state, x, v), state.mass)
     function = ca.Function("needed", [symbol], [ca.densify(ca.SX(value)) for value in values])

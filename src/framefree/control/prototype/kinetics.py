@@ -18,7 +18,7 @@ from framefree.control.shared.allocation import Allocation
 from framefree.control.shared.factor import SymmetricFactor
 from framefree.motion.constrained.algebra import MassFactor
 from framefree.motion.spatial import solve_symmetric
-from framefree.motion.tree.state import TreeState
+from framefree.motion.state import State
 
 Matrix = Any
 
@@ -36,7 +36,7 @@ class Kinetics:
         a = P M^-1 (f - b) + M^-1 A^T S^-1 c,    P = 1 - M^-1 A^T S^-1 A
     """
 
-    state: TreeState
+    state: State
     b: Matrix
     B: Matrix
     bias: Matrix

@@ -20,10 +20,9 @@ from framefree.control.shared.allocation import UNITS, Allocation
 from framefree.control.shared.model import Model, at_configurations
 from framefree.geometry import se3
 from framefree.machine import Machine
-from framefree.motion import actuation
+from framefree.motion import Equations, actuation, equations
 from framefree.motion.constrained import Constrained
 from framefree.motion.spatial import solve_symmetric
-from framefree.motion.tree import Tree
 
 Matrix = Any
 
@@ -126,8 +125,8 @@ class PrototypeControl(Law):
         return self.transport or maps.by_joints(self.machine, self.pairs)
 
     @cached_property
-    def _model(self) -> Tree:
-        return Tree(self.machine.tree)
+    def _model(self) -> Equations:
+        return equations(self.machine.tree)
 
     @cached_property
     def allocation(self) -> Allocation:

@@ -13,7 +13,7 @@ from framefree.control.references.joints import JointReference
 from framefree.geometry import se3
 from framefree.machine import Machine
 from framefree.machine.part import set_field
-from framefree.motion.tree import Tree
+from framefree.motion import equations
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class BodyPoses(Reference):
         machine = self.machine
         sizes = {"x": machine.nx, "v": machine.nv, "a": machine.nv}
         x, v, a = (ca.SX.sym(name, size) for name, size in sizes.items())
-        state = Tree(machine.tree).at(x, v)
+        state = equations(machine.tree).at(x, v)
         outputs = [
             ca.horzcat(*state.poses),
             ca.horzcat(*state.twists),

@@ -32,7 +32,7 @@ from framefree.control.shared.model import ActuatedState, Model, at_configuratio
 from framefree.machine.part import set_field
 from framefree.motion.actuation import input_bias, input_matrix
 from framefree.motion.constrained.algebra import MassFactor
-from framefree.motion.tree.state import TreeState
+from framefree.motion.state import State
 
 Matrix = Any
 
@@ -124,12 +124,12 @@ class Allocation:
             missing += inputs.B @ ca.sparsify(u - kept) - state.reduced(cut(state.tree, kept))
         return Allocated(u, ca.sparsify(missing), inputs.G)
 
-    def nearest(self, state: TreeState, B: Matrix, wanted: Matrix, metric: Matrix) -> Matrix:
+    def nearest(self, state: State, B: Matrix, wanted: Matrix, metric: Matrix) -> Matrix:
         """Return inputs (nu) with B u nearest to what is wanted, whatever that is.
 
         Parameters
         ----------
-        state : TreeState
+        state : State
             At which the limits are.
         B : (n x nu)
         wanted : (n)
@@ -138,7 +138,7 @@ class Allocation:
         """
         return self._inputs(state, self.map(B, metric), wanted)
 
-    def given(self, state: TreeState, u: Matrix) -> Matrix:
+    def given(self, state: State, u: Matrix) -> Matrix:
         """Return the joint forces (nv) that the plant's actuators give at inputs of this."""
         if self.limits is not True:
             u = clipped(self.model.machine, u)
@@ -150,7 +150,7 @@ class Allocation:
         symbols = ca.symvar(self.model.machine.parameters.symbols)
         return InputMap(B, self.weight, metric, symbols)
 
-    def _inputs(self, state: TreeState, inputs: InputMap, wanted: Matrix) -> Matrix:
+    def _inputs(self, state: State, inputs: InputMap, wanted: Matrix) -> Matrix:
         u, machine = inputs.least(wanted), self.model.machine
         if not self.limits or not machine.nu:
             return u

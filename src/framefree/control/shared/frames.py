@@ -8,8 +8,7 @@ import casadi as ca
 from framefree.geometry import se3
 from framefree.machine.values import compose, constant_pose
 from framefree.motion.spatial import Step, Twist
-from framefree.motion.state import Jacobian
-from framefree.motion.tree.state import TreeState
+from framefree.motion.state import Jacobian, State
 
 Matrix = Any
 
@@ -53,7 +52,7 @@ class FrameMotion(NamedTuple):
 class Frames:
     """The frames of a machine at one state (x, v)."""
 
-    def __init__(self, state: TreeState) -> None:
+    def __init__(self, state: State) -> None:
         self.state, self.machine = state, state.machine
 
     @cached_property

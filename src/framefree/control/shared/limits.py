@@ -16,7 +16,7 @@ from framefree.machine import Machine
 from framefree.machine.actuators import JointActuator, JointForce
 from framefree.machine.joint import Joint
 from framefree.machine.values import constant
-from framefree.motion.tree.state import TreeState
+from framefree.motion.state import State
 
 Matrix = Any
 
@@ -32,7 +32,7 @@ class InputLimits(NamedTuple):
     upper: Matrix
 
     @classmethod
-    def at(cls, state: TreeState) -> "InputLimits":
+    def at(cls, state: State) -> "InputLimits":
         """Return the limits at a state; rows that bound one input alone are joined to one.
 
         Raises
@@ -134,7 +134,7 @@ def clipped(machine: Machine, u: Matrix) -> Matrix:
     return result
 
 
-def cut(state: TreeState, u: Matrix) -> Matrix:
+def cut(state: State, u: Matrix) -> Matrix:
     """Return the joint forces (nv) that limits of motors and joints take off and put on at u.
 
     The actuators give ``B u + bias + cut``: first the force of each motor is brought within its
@@ -181,7 +181,7 @@ def _actuators_of(machine: Machine, joint: Joint) -> list[JointActuator]:
     return [actuator for actuator in on_joints if actuator.joint == joint.name]
 
 
-def _effort(state: TreeState, joint: Joint) -> tuple[Matrix, Matrix]:
+def _effort(state: State, joint: Joint) -> tuple[Matrix, Matrix]:
     """Return what the actuators of a joint do to it: rows (nv x nu) of u, and the rest (nv)."""
     machine = state.machine
     x, v = state.x[machine.x_slice[joint.name]], state.v[machine.v_slice[joint.name]]
@@ -207,7 +207,7 @@ def _polytopes(machine: Machine) -> list[Row]:
     return rows
 
 
-def _motor_forces(state: TreeState) -> list[Row]:
+def _motor_forces(state: State) -> list[Row]:
     """Return the limits of gain u + (bias) of motors that have them."""
     machine, rows = state.machine, []
     for motor in _limited_motors(machine):
@@ -223,7 +223,7 @@ def less(limit: float, own: Matrix) -> Matrix:
     return ca.SX(limit) if np.isinf(limit) else limit - own
 
 
-def _efforts(state: TreeState) -> list[Row]:
+def _efforts(state: State) -> list[Row]:
     """Return the limits of what all actuators of a joint together do to it."""
     limits = []
     for joint, limited in _limited_joints(state.machine):

@@ -19,15 +19,13 @@ from framefree.control.law import ControlError
 from framefree.control.shared.frames import FrameMotion, Frames
 from framefree.machine import Machine
 from framefree.machine.joint import Joint
-from framefree.motion import forces
+from framefree.motion import Equations, equations
 from framefree.motion.actuation import input_bias, input_matrix
 from framefree.motion.constrained.project import ClosureError
 from framefree.motion.embedded import Embedded
 from framefree.motion.embedded.state import EmbeddedState
 from framefree.motion.spatial import symmetric
-from framefree.motion.state import Jacobian
-from framefree.motion.tree import Tree
-from framefree.motion.tree.state import TreeState
+from framefree.motion.state import Jacobian, State
 
 Matrix = Any
 
@@ -119,17 +117,17 @@ class Model:
         return samples or [start]
 
     @cached_property
-    def _tree(self) -> Tree:
-        return Tree(self.machine.tree)
+    def _tree(self) -> Equations:
+        return equations(self.machine.tree)
 
     @cached_property
-    def still(self) -> Tree:
+    def still(self) -> Equations:
         """The tree in a fluid at rest."""
         fluid = self.machine.fluid
         if fluid is None:
             return self._tree
         still = replace(fluid, current=np.zeros(3))
-        return Tree(replace(self.machine.tree, fluid=still))
+        return equations(replace(self.machine.tree, fluid=still))
 
 
 class ActuatedState:
@@ -137,12 +135,12 @@ class ActuatedState:
 
     Parameters
     ----------
-    tree : TreeState
+    tree : State
     E : (nv x n), optional
         By default the identity: all velocities.
     """
 
-    def __init__(self, tree: TreeState, E: Matrix | None = None) -> None:
+    def __init__(self, tree: State, E: Matrix | None = None) -> None:
         self.tree, self._basis = tree, E
 
     def reduced(self, joint_forces: Matrix) -> Matrix:
@@ -169,7 +167,7 @@ class ActuatedState:
 class ModelState(ActuatedState):
     """A state of a `Model`; everything is computed when first asked for."""
 
-    def __init__(self, model: Model, state: TreeState | EmbeddedState) -> None:
+    def __init__(self, model: Model, state: State | EmbeddedState) -> None:
         self.model = model
         self._embedded = state if isinstance(state, EmbeddedState) else None
         tree = state.tree if isinstance(state, EmbeddedState) else state
@@ -217,7 +215,7 @@ class ModelState(ActuatedState):
     @cached_property
     def passive_power(self) -> Matrix:
         """Power (W) that friction, dampers and a moving fluid give to the machine."""
-        return forces.passive_power(self.tree.bodies, self.tree.v)
+        return self.tree.passive_power
 
     def jacobian(self, frame: str) -> Jacobian:
         """Return the body Jacobian of a frame (6 x n), and its rate."""

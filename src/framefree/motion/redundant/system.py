@@ -118,9 +118,19 @@ class System:
         return self.coordinates.restore(moved, 2)
 
     def _difference(self, x0: Matrix, x1: Matrix) -> Matrix:
-        """Half of ``Y (x1 - x0)`` at either end: its error is of third order."""
-        ends = (self.coordinates.at(x).pseudoinverse_times(x1 - x0) for x in (x0, x1))
-        return sum(ends, ca.SX(self.coordinates.nv, 1)) / 2
+        """Steps towards x1 until none is left: each cubes what the one before has left.
+
+        A step is the mean of ``Y (x1 - x)`` at either end.
+        """
+
+        def step(x: Matrix) -> Matrix:
+            ends = (self.coordinates.at(one).pseudoinverse_times(x1 - x) for one in (x, x1))
+            return sum(ends, ca.SX(self.coordinates.nv, 1)) / 2
+
+        dv = step(x0)
+        for _ in range(3):
+            dv = dv + step(self._integrate(x0, dv))
+        return dv
 
     def validate(self, x: Any, v: Any = None, *, limits: bool = False) -> None:
         """Raise `StateError` if x, or v, does not fit: shape, finite values, phi(x) = 0."""
