@@ -19,6 +19,9 @@ from framefree.simulate.plants import Signal, plant_signals
 
 Matrix = Any
 
+RECORDED = ("energy", "constraint", "joint_wrench")
+"""What is recorded of a plant by default, as far as it has it."""
+
 
 class Observer:
     """Evaluates everything that is recorded at states of a loop.
@@ -98,7 +101,8 @@ class Observer:
     def _add_signals(self, state: State, load: Any, record: tuple[str, ...]) -> None:
         available = plant_signals(state, load)
         for word in record:
-            if word not in (*available, "constraint"):
+            # What is recorded by default is left out where a plant has none of it.
+            if word not in (*available, "constraint") and record != RECORDED:
                 raise SimulationError(
                     f"`record` cannot be `{word}`; choose from: {', '.join(available)}"
                 )

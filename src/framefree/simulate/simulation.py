@@ -14,6 +14,7 @@ from framefree.simulate.errors import SimulationError
 from framefree.simulate.events import Event, Scene
 from framefree.simulate.integrators import Integrator
 from framefree.simulate.noise import Noise
+from framefree.simulate.observe import RECORDED
 from framefree.simulate.options import SimulationOptions
 from framefree.simulate.progress import ProgressReport, interruptible, reporting
 from framefree.simulate.record import Recorder
@@ -47,7 +48,7 @@ def simulate(
     events: Iterable[Event] = (),
     parameters: Any = None,
     law_parameters: Any = None,
-    record: Iterable[str] = ("energy", "constraint", "joint_wrench"),
+    record: Iterable[str] = RECORDED,
     threads: int = 1,
     progress: bool | ProgressReport | None = None,
     out: Any = None,
@@ -106,7 +107,8 @@ def simulate(
         Values of the tunable numbers of the machine, and of the law's machine where that is
         another.
     record : iterable of str
-        What to record of the plant: "energy", "momentum", "joint_wrench", "constraint".
+        What to record of the plant: "energy", "momentum", "joint_wrench", "constraint". By default
+        all but the momentum, as far as the plant has it.
     threads : int
         Number of threads among which many trajectories are split.
     progress : bool or callable, optional
