@@ -38,7 +38,8 @@ def resolves(name):
 
 
 def test_names_that_do_not_exist_are_noticed():
-    assert resolves("framefree.motion.state.State") and resolves("framefree.control.NAME")
+    assert resolves("framefree.motion.state.State")
+    assert resolves("framefree.control.NAME")
     assert not resolves("framefree.motion.state.Nothing")
     assert not resolves("framefree.motion.nothing.NAME")
     assert not resolves("framefree.motion.nothing")
