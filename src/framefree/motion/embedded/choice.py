@@ -65,15 +65,18 @@ class ClosureRows:
         values = self.machine.parameters.values(parameters)
         return np.asarray(self._function(x, values).full())
 
-    def generic(self, x: np.ndarray) -> np.ndarray:
+    def generic(self, x: np.ndarray, dependent: Sequence[int] | None = None) -> np.ndarray:
         """Return the configuration of largest rank among x, which is closed, and closed ones.
+
+        Where the `dependent` velocities are known already, that in which they follow best from the
+        others.
 
         Those are sought around it by moving one coordinate after the other and closing the loops
         with the others: a mechanism that can leave a singular position leaves it so. No rank
         exceeds the one at configurations that are not closed, which ends the search early.
         """
-        best, best_quality = x, self._quality(x)
-        most = max(self._quality(near)[0] for near in self._strayed(x))
+        best, best_quality = x, self._quality(x, dependent)
+        most = max(self._quality(near, dependent)[0] for near in self._strayed(x))
         for coordinate, step in self._single_moves():
             if best_quality[0] >= most and best_quality[1] > SOUND:
                 break
@@ -84,15 +87,17 @@ class ClosureRows:
                 ).x
             except ClosureError:
                 continue
-            quality = self._quality(candidate)
+            quality = self._quality(candidate, dependent)
             if quality > best_quality:
                 best, best_quality = candidate, quality
         return best
 
-    def _quality(self, x: np.ndarray) -> tuple[int, float]:
+    def _quality(self, x: np.ndarray, dependent: Sequence[int] | None) -> tuple[int, float]:
         """Return the rank of the rows, and the least singular value that counts."""
         A = self(x)
         rank = numerical_rank(A, SINGULAR)
+        if dependent is not None:
+            return rank, margin(A, dependent)
         return rank, float(np.linalg.svd(A, compute_uv=False)[rank - 1]) if rank else np.inf
 
     def _strayed(self, x: np.ndarray) -> Iterator[np.ndarray]:

@@ -190,15 +190,18 @@ class Embedded(Equations):
             return found
         if not machine.loops and independent is None:
             return Expression.by_couplings(machine)
-        x = self.rows.generic(self._closed_start(start))
-        A = self.rows(x)
-        names = choose(machine, A) if independent is None else tuple(independent)
-        found = Solved(machine, self.tree, names)
+        x = self._closed_start(start)
+        if independent is None:
+            A = self.rows(self.rows.generic(x))
+            found = Solved(machine, self.tree, choose(machine, A))
+        else:
+            found = Solved(machine, self.tree, tuple(independent))
+            A = self.rows(self.rows.generic(x, found.dependent))
         rank = numerical_rank(A, SINGULAR)
         if len(found.dependent) != rank:
             raise MachineError(
                 f"the loops of `{machine.name}` leave {machine.nv - rank} velocities independent, "
-                f"got {len(names)}: {', '.join(names)}"
+                f"got {len(found.v_names)}: {', '.join(found.v_names)}"
             )
         if margin(A, found.dependent) < SINGULAR:
             owners = [label.partition("[")[0] for label in self.constrained.labels]

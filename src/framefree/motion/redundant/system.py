@@ -118,7 +118,7 @@ class System:
         return self.coordinates.restore(moved, 2)
 
     def _difference(self, x0: Matrix, x1: Matrix) -> Matrix:
-        """Steps towards x1 until none is left: each cubes what the one before has left.
+        """Go towards x1 until nothing is left: each step cubes what the one before has left.
 
         A step is the mean of ``Y (x1 - x)`` at either end.
         """
