@@ -25,7 +25,7 @@ from framefree.machine import (
     Universal,
 )
 from framefree.motion.maximal import Maximal
-from framefree.motion.maximal.graph import least_norm
+from framefree.motion.maximal.least_norm import least_norm
 from framefree.motion.tree import Tree
 
 KINDS = ("weld", "ball", "hinge", "slider", "distance")

@@ -25,6 +25,7 @@ import casadi as ca
 
 from framefree.motion.elimination import BodyFactor, Directions, EliminatedLoad
 from framefree.motion.maximal.idle import IdleJoints, may_be_idle
+from framefree.motion.maximal.least_norm import least_norm
 from framefree.motion.spatial import (
     Inertia,
     Matrix,
@@ -32,21 +33,13 @@ from framefree.motion.spatial import (
     Step,
     Twist,
     Wrench,
-    solve_symmetric,
     symmetric,
     wed,
 )
 
-RANK = 1e-12
-"""A row of loops or couplings is redundant if no more than this share of its mobility is new."""
-
-ROUNDING = 1e-24
-"""A row whose mobility is below this share of the largest one does not move at all: what is left of
-it is the square of rounding errors."""
-
 HELD = 1e-13
-"""Nor does one whose bodies, without their joints, would move more easily by the inverse of this:
-it runs between bodies that joints hold together already."""
+"""A row does not move whose bodies, without their joints, would move more easily by the inverse of
+this: it runs between bodies that joints hold together already."""
 
 
 @dataclass(frozen=True)
@@ -116,14 +109,12 @@ class Elimination:
             for i, one in enumerate(connections)
             if border.rows and may_be_idle(one.directions, one.inertia, one.armature)
         ]
-        self._given = connections
-        self.connections = [
-            _held(one) if i in self.idle else one for i, one in enumerate(connections)
-        ]
+        self.connections = connections
+        self._held = [_held(one) if i in self.idle else one for i, one in enumerate(connections)]
         self._factors: list[BodyFactor] = []
         inertias = [connection.inertia for connection in connections]
         for i in reversed(range(len(connections))):
-            connection = self.connections[i]
+            connection = self._held[i]
             M = inertias[i].matrix
             factor = BodyFactor.of(connection.directions, connection.armature, M)
             self._factors.insert(0, factor)
@@ -173,19 +164,19 @@ class Elimination:
         """Solve without the border, for accelerations of the idle joints (zero if None)."""
         columns = drive.shape[1]
         biases = self._moved(biases, idle, columns)
-        given: dict[int, EliminatedLoad] = {}
+        eliminated: dict[int, EliminatedLoad] = {}
         totals = list(loads)
         for i in reversed(range(len(totals))):
-            connection = self.connections[i]
+            connection = self._held[i]
             bias = None if biases is None else biases[i]
-            given[i] = self._factors[i].inward(totals[i], drive[connection.v, :], bias)
+            eliminated[i] = self._factors[i].inward(totals[i], drive[connection.v, :], bias)
             if connection.parent >= 0:
-                out = connection.step.wrench_out(Wrench.of(given[i].passed)).vector
+                out = connection.step.wrench_out(Wrench.of(eliminated[i].passed)).vector
                 totals[connection.parent] = totals[connection.parent] + out
         accelerations: list[Matrix] = []
         rates: list[Matrix] = []
         wrenches: list[Matrix] = []
-        for i, connection in enumerate(self.connections):
+        for i, connection in enumerate(self._held):
             carried = ca.SX(6, columns)
             if connection.parent >= 0:
                 parent = Twist.of(accelerations[connection.parent])
@@ -193,7 +184,7 @@ class Elimination:
             if biases is not None:
                 carried = carried + biases[i]
             tau = drive[connection.v, :]
-            acceleration, rate, wrench = self._factors[i].outward(carried, given[i], tau)
+            acceleration, rate, wrench = self._factors[i].outward(carried, eliminated[i], tau)
             if i in self.idle:
                 rate = self._idle_part(idle, i, columns)
             accelerations.append(acceleration)
@@ -230,10 +221,10 @@ class Elimination:
     @cached_property
     def _free_mobility(self) -> Matrix:
         """About how easily every row would move if there were no joints."""
-        found = ca.SX(self.border.rows, 1)
+        mobility = ca.SX(self.border.rows, 1)
         for i, block in self.border.bodies.items():
-            found = found + _free_mobility(self.connections[i].inertia, block)
-        return found
+            mobility = mobility + _free_mobility(self.connections[i].inertia, block)
+        return mobility
 
     # ------------------------------------------------------------------ idle joints
 
@@ -246,7 +237,7 @@ class Elimination:
         still = [ca.SX(6, count) for _ in self.connections]
         none = ca.SX(self.border.joints.shape[1], count)
         moved = self._solve_tree(still, none, None, ca.SX.eye(count))
-        armature = ca.diagcat(*(self._given[i].armature for i in self.idle))
+        armature = ca.diagcat(*(self.connections[i].armature for i in self.idle))
         sizes = self._row_sizes(moved)
         return IdleJoints(
             mass=symmetric(-self._idle_forces(moved, none) + armature),
@@ -259,13 +250,13 @@ class Elimination:
 
     @property
     def _idle_count(self) -> int:
-        return sum(self._given[i].directions.S.shape[1] for i in self.idle)
+        return sum(self.connections[i].directions.S.shape[1] for i in self.idle)
 
     def _idle_part(self, idle: Matrix | None, i: int, columns: int) -> Matrix:
         """Return the part of joint i in the accelerations of the idle joints."""
         before = self.idle[: self.idle.index(i)]
-        start = sum(self._given[k].directions.S.shape[1] for k in before)
-        nv = self._given[i].directions.S.shape[1]
+        start = sum(self.connections[k].directions.S.shape[1] for k in before)
+        nv = self.connections[i].directions.S.shape[1]
         return ca.SX(nv, columns) if idle is None else idle[start : start + nv, :]
 
     def _moved(
@@ -274,22 +265,25 @@ class Elimination:
         """Return biases with the motion of idle joints added."""
         if idle is None:
             return biases
-        moved = [ca.SX(6, columns) for _ in self._given] if biases is None else list(biases)
+        moved = [ca.SX(6, columns) for _ in self.connections] if biases is None else list(biases)
         for i in self.idle:
-            moved[i] = moved[i] + self._given[i].directions.S @ self._idle_part(idle, i, columns)
+            moved[i] = moved[i] + self.connections[i].directions.S @ self._idle_part(
+                idle, i, columns
+            )
         return moved
 
     def _idle_forces(self, solution: KktSolution, drive: Matrix) -> Matrix:
         """Return what the motors of idle joints have left over in a solution that moves them."""
         parts = [
-            drive[self._given[i].v, :] - self._given[i].directions.S.T @ solution.wrenches[i]
+            drive[self.connections[i].v, :]
+            - self.connections[i].directions.S.T @ solution.wrenches[i]
             for i in self.idle
         ]
         return ca.vertcat(*parts)
 
     def _softness(self, sizes: Matrix) -> Matrix:
         """Return about the mobility of every row, a positive number for those without one too."""
-        mass = sum((ca.trace(one.inertia.A) / 3 for one in self._given), ca.SX(0))
+        mass = sum((ca.trace(one.inertia.A) / 3 for one in self.connections), ca.SX(0))
         own, bodies, lengths = ca.diag(self._responses), self._free_mobility, ca.sum2(sizes**2)
         lengths = lengths / ca.if_else(mass > 0, mass, 1)
         unheld = ca.if_else(bodies > 0, bodies, ca.if_else(lengths > 0, lengths, 1))
@@ -297,7 +291,7 @@ class Elimination:
 
     def _row_sizes(self, moved: KktSolution) -> Matrix:
         """Return what the rows would see of the idle joints if no two terms cancelled."""
-        reach = sum((ca.sqrt(ca.sumsqr(one.step.r)) for one in self._given), ca.SX(0))
+        reach = sum((ca.sqrt(ca.sumsqr(one.step.r)) for one in self.connections), ca.SX(0))
         sizes = ca.fabs(self.border.joints) @ ca.fabs(moved.rates)
         for i, block in self.border.bodies.items():
             linear, angular = map(ca.fabs, Twist.of(moved.accelerations[i]))
@@ -308,15 +302,15 @@ class Elimination:
     @property
     def _idle_sizes(self) -> Matrix:
         """Inertia that idle joints would move if all joints further out were held."""
-        inertias = [connection.inertia for connection in self._given]
+        inertias = [connection.inertia for connection in self.connections]
         for i in reversed(range(len(inertias))):
-            parent = self._given[i].parent
+            parent = self.connections[i].parent
             if parent >= 0:
-                shown = self._given[i].step.inertia_out(inertias[i])
+                shown = self.connections[i].step.inertia_out(inertias[i])
                 inertias[parent] = inertias[parent].plus(shown)
         parts = []
         for i in self.idle:
-            S = self._given[i].directions.S
+            S = self.connections[i].directions.S
             parts.append(ca.diag(S.T @ inertias[i].matrix @ S))
         return ca.vertcat(*parts)
 
@@ -341,72 +335,5 @@ def _free_mobility(inertia: Inertia, rows: Matrix) -> Matrix:
     force, moment = rows[:, :3], rows[:, 3:]
     turning = ca.trace(inertia.C) / 2 - ca.dot(first, center)
     about_center = moment + force @ wed(center)
-    found = ca.sum2(force**2) / mass
-    return found if turning.is_zero() else found + ca.sum2(about_center**2) / turning
-
-
-def least_norm(
-    matrix: Matrix, right: Matrix, held: Sequence[Matrix] | None = None
-) -> tuple[Matrix, Matrix]:
-    """Return the shortest least-squares solution of ``matrix @ y = right``, and the rank.
-
-    `matrix` is positive semidefinite. It is factored as B D B^T by L D L^T with diagonal pivots on
-    its correlation form, so that units do not count; then
-    y = B (B^T B)^-1 D^-1 (B^T B)^-1 B^T right. Rows with a diagonal entry up to `held`
-    count as zero.
-    """
-    n = matrix.shape[0]
-    largest = ca.fmax(ca.mmax(ca.diag(matrix)), 0) if n else ca.SX(0)
-    least = [ca.fmax(ROUNDING * largest, held[i] if held else 0) for i in range(n)]
-    moving = [ca.if_else(matrix[i, i] > least[i], matrix[i, i], 0) for i in range(n)]
-    size = [ca.sqrt(one) for one in moving]
-    inverse = [_reciprocal(size[i], size[i] > 0) for i in range(n)]
-    rest = [[matrix[i, j] * inverse[i] * inverse[j] for j in range(i + 1)] for i in range(n)]
-    columns: list[list[Matrix]] = []
-    pivots: list[Matrix] = []
-    kept: list[Matrix] = []
-    for _ in range(n):
-        chosen = _largest([rest[i][i] for i in range(n)])
-        column = [_pick(chosen, [rest[max(i, j)][min(i, j)] for j in range(n)]) for i in range(n)]
-        pivot = _pick(chosen, column)
-        keep = pivot > RANK
-        reciprocal = _reciprocal(pivot, keep)
-        scaled = [one * reciprocal for one in column]
-        rest = [[rest[i][j] - scaled[i] * column[j] for j in range(i + 1)] for i in range(n)]
-        columns.append([scaled[i] * size[i] for i in range(n)])
-        pivots.append(reciprocal)
-        kept.append(keep)
-    if not n:
-        return ca.SX(0, right.shape[1]), ca.SX(0)
-    B = ca.horzcat(*(ca.vertcat(*column) for column in columns))
-    gram = symmetric(B.T @ B) + ca.diag(ca.vertcat(*(ca.if_else(one, 0, 1) for one in kept)))
-    scale = ca.diag(ca.vertcat(*pivots))
-
-    def apply(given: Matrix) -> Matrix:
-        return B @ solve_symmetric(gram, scale @ solve_symmetric(gram, B.T @ given))
-
-    found = apply(right)
-    # Rows of very different size cost digits in the squares above: correct once.
-    return found + apply(right - matrix @ found), sum(kept, ca.SX(0))
-
-
-def _reciprocal(value: Matrix, allowed: Matrix) -> Matrix:
-    return ca.if_else(allowed, 1 / ca.if_else(allowed, value, 1), 0)
-
-
-def _largest(values: list[Matrix]) -> list[Matrix]:
-    """Return a truth for each value: the first of the largest."""
-    best = values[0]
-    for value in values[1:]:
-        best = ca.fmax(best, value)
-    taken, chosen = ca.SX(0), []
-    for value in values:
-        chosen.append(ca.logic_and(value >= best, ca.logic_not(taken)))
-        taken = ca.logic_or(taken, chosen[-1])
-    return chosen
-
-
-def _pick(chosen: list[Matrix], values: list[Matrix]) -> Matrix:
-    return sum(
-        (ca.if_else(one, value, 0) for one, value in zip(chosen, values, strict=True)), ca.SX(0)
-    )
+    moved = ca.sum2(force**2) / mass
+    return moved if turning.is_zero() else moved + ca.sum2(about_center**2) / turning

@@ -219,7 +219,7 @@ class Kinematics:
     @cached_property
     def biases(self) -> list[Matrix]:
         """Bias of each joint, see `joint_bias`; stabilisation included."""
-        found = []
+        biases = []
         for i, link in enumerate(self.links):
             carried, relative = self.carried[i], self.relative[i]
             bias = joint_bias(link, carried, Twist.of(relative), self.joint_x, self.joint_v)
@@ -227,8 +227,8 @@ class Kinematics:
                 N = self.directions[i].N
                 turn = ca.diagcat(link.to_joint, link.to_joint)
                 bias = bias - N @ (N.T @ self.pull(turn.T @ self.violations[i], relative))
-            found.append(bias)
-        return found
+            biases.append(bias)
+        return biases
 
     def pull(self, error: Matrix, rate: Matrix) -> Matrix:
         """Return ``2 s de + s^2 e``."""
