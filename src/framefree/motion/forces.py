@@ -15,7 +15,7 @@ import casadi as ca
 from framefree.geometry import se3
 from framefree.machine import Frame, Machine
 from framefree.machine.values import constant, constant_pose
-from framefree.motion.spatial import Inertia, Matrix, Step, Twist, Wrench
+from framefree.motion.spatial import Inertia, Matrix, SpatialWrench, Step, Twist
 
 
 class Bodies:
@@ -84,14 +84,14 @@ def _pair(a: Frame, b: Frame, G_ab: Matrix, resisting: Matrix) -> Iterator[tuple
     """Frame b feels minus the resisting wrench, frame a its reaction."""
     yield b, -resisting
     step = Step(se3.rotation(G_ab), se3.position(G_ab))
-    yield a, ca.vertcat(*step.wrench_out(Wrench.of(resisting)))
+    yield a, ca.vertcat(*step.wrench_out(SpatialWrench.of(resisting)))
 
 
 def _add(machine: Machine, total: list[Matrix | None], frame: Frame, wrench: Matrix) -> None:
     index = machine.body_index[frame.body]
     if index < 0:
         return
-    on_body = ca.vertcat(*_on_body(frame).wrench_out(Wrench.of(wrench)))
+    on_body = ca.vertcat(*_on_body(frame).wrench_out(SpatialWrench.of(wrench)))
     total[index] = on_body if total[index] is None else total[index] + on_body
 
 
@@ -187,10 +187,10 @@ def momentum(bodies: Bodies) -> tuple[Matrix, Matrix, Matrix]:
 
     Of the bodies alone: rotors and the fluid's added mass do not count.
     """
-    total, weighted, mass = Wrench.zero(), ca.SX(3, 1), ca.SX(0)
+    total, weighted, mass = SpatialWrench.zero(), ca.SX(3, 1), ca.SX(0)
     for body, G, xi in zip(bodies.machine.bodies, bodies.poses, bodies.twists, strict=True):
         moments, R, r = body.moments, se3.rotation(G), se3.position(G)
-        own = Wrench.of(ca.SX(constant(moments.matrix6)) @ xi)
+        own = SpatialWrench.of(ca.SX(constant(moments.matrix6)) @ xi)
         total = total.plus(Step(R, r).wrench_out(own))
         weighted += R @ moments.first + moments.total * r
         mass += moments.total

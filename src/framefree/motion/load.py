@@ -7,7 +7,7 @@ import casadi as ca
 from framefree.geometry import se3
 from framefree.machine import Frame, Machine
 from framefree.machine.values import constant_pose
-from framefree.motion.spatial import Step, Wrench
+from framefree.motion.spatial import SpatialWrench, Step
 
 Matrix = Any
 
@@ -54,7 +54,7 @@ class Load:
             return
         pose = constant_pose(frame.pose)
         step = Step(se3.rotation(pose), se3.position(pose))
-        self.on_body(index, step.wrench_out(Wrench.of(ca.densify(ca.SX(wrench)))).vector)
+        self.on_body(index, step.wrench_out(SpatialWrench.of(ca.densify(ca.SX(wrench)))).vector)
 
     def on_body(self, index: int, wrench: Matrix) -> None:
         """Add a wrench on a body, in its own axes at its origin."""

@@ -63,15 +63,15 @@ class Twist(NamedTuple):
             ca.cross(self.angular, other.angular),
         )
 
-    def cross_wrench(self, wrench: "Wrench") -> "Wrench":
+    def cross_wrench(self, wrench: "SpatialWrench") -> "SpatialWrench":
         """Return ``-ad_self^T wrench``: the rate of a wrench (or momentum) carried along."""
-        return Wrench(
+        return SpatialWrench(
             ca.cross(self.angular, wrench.force),
             ca.cross(self.angular, wrench.moment) + ca.cross(self.linear, wrench.force),
         )
 
 
-class Wrench(NamedTuple):
+class SpatialWrench(NamedTuple):
     """Force and moment (or momentum) in the axes of a link, force first; each 3 x k."""
 
     force: Matrix
@@ -92,13 +92,13 @@ class Wrench(NamedTuple):
         """All 6 x k numbers."""
         return ca.densify(ca.vertcat(self.force, self.moment))
 
-    def plus(self, other: "Wrench") -> "Wrench":
+    def plus(self, other: "SpatialWrench") -> "SpatialWrench":
         """Return the sum."""
-        return Wrench(self.force + other.force, self.moment + other.moment)
+        return SpatialWrench(self.force + other.force, self.moment + other.moment)
 
-    def minus(self, other: "Wrench") -> "Wrench":
+    def minus(self, other: "SpatialWrench") -> "SpatialWrench":
         """Return the difference."""
-        return Wrench(self.force - other.force, self.moment - other.moment)
+        return SpatialWrench(self.force - other.force, self.moment - other.moment)
 
 
 class Inertia(NamedTuple):
@@ -126,9 +126,9 @@ class Inertia(NamedTuple):
         """Return the same seen from the parent of a link with the pose `step`."""
         return step.inertia_out(self)
 
-    def times(self, twist: Twist) -> Wrench:
+    def times(self, twist: Twist) -> SpatialWrench:
         """Return the momentum (or wrench) of k twists."""
-        return Wrench(
+        return SpatialWrench(
             self.A @ twist.linear + self.B @ twist.angular,
             self.B.T @ twist.linear + self.C @ twist.angular,
         )
@@ -172,10 +172,10 @@ class Step(NamedTuple):
         at_link = twist.linear - wed(self.r) @ twist.angular
         return Twist(self.into(at_link), self.into(twist.angular))
 
-    def wrench_out(self, wrench: Wrench) -> Wrench:
+    def wrench_out(self, wrench: SpatialWrench) -> SpatialWrench:
         """Wrench on the link, carried to the parent: ``Ad_{G^-1}^T``."""
         force = self.out(wrench.force)
-        return Wrench(force, self.out(wrench.moment) + wed(self.r) @ force)
+        return SpatialWrench(force, self.out(wrench.moment) + wed(self.r) @ force)
 
     def inertia_out(self, inertia: Inertia) -> Inertia:
         """Inertia of the link seen from the parent: ``Ad_{G^-1}^T I Ad_{G^-1}``."""
@@ -245,10 +245,10 @@ class Rigid(NamedTuple):
             symmetric(self.moment - other.moment),
         )
 
-    def times(self, twist: Twist) -> Wrench:
+    def times(self, twist: Twist) -> SpatialWrench:
         """Return the momentum (or wrench) of k twists."""
         h = wed(self.first)
-        return Wrench(
+        return SpatialWrench(
             self.mass * twist.linear - h @ twist.angular,
             h @ twist.linear + self.moment @ twist.angular,
         )

@@ -31,7 +31,7 @@ from framefree.geometry import se3
 from framefree.machine import Machine
 from framefree.motion import actuation, forces
 from framefree.motion.load import Load
-from framefree.motion.spatial import Matrix, Step, Twist, Wrench, solve_symmetric
+from framefree.motion.spatial import Matrix, SpatialWrench, Step, Twist, solve_symmetric
 
 if TYPE_CHECKING:
     from framefree.motion.constrained.rows import ConstraintRows
@@ -327,4 +327,4 @@ def twists_into(step: Step, columns: Matrix) -> Matrix:
 
 def in_joint_frame(pose: Any, wrench: Matrix) -> Matrix:
     """Return a wrench on a body, in body axes, seen from a joint's frame (pose) on it."""
-    return step_of(se3.inverse(pose)).wrench_out(Wrench.of(wrench)).vector
+    return step_of(se3.inverse(pose)).wrench_out(SpatialWrench.of(wrench)).vector

@@ -11,7 +11,7 @@ import casadi as ca
 
 from framefree.motion.elimination import BodyFactor, EliminatedLoad, directions, dual_rate
 from framefree.motion.loops import BodyMath, LinkPose
-from framefree.motion.spatial import Inertia, Matrix, Step, Twist, Wrench, solve_symmetric
+from framefree.motion.spatial import Inertia, Matrix, SpatialWrench, Step, Twist, solve_symmetric
 from framefree.motion.tree.coriolis import BODY_FACTORS
 
 
@@ -119,7 +119,7 @@ def turning(
     d/dt (S^T w) = S^T dw - drive,                   drive = -dS^T w
     """
     joint = Twist.of(body.link.subspace(x) @ v)
-    load = Wrench.zero().minus(joint.cross_wrench(Wrench.of(wrench)))
+    load = SpatialWrench.zero().minus(joint.cross_wrench(SpatialWrench.of(wrench)))
     bias = drive = None
     if parent is not None:
         bias = placed.step.twist_into(Twist.of(parent)).cross(joint).vector
@@ -162,7 +162,7 @@ def joint_command(body: BodyMath, x: Matrix, v: Matrix, desired: Matrix, rate: M
 def spread(body: BodyMath, x: Matrix, placed: PlacedLink, force: Matrix) -> tuple[Matrix, Matrix]:
     """Return the wrenches of a joint force on the body and on its parent's link (6 each)."""
     wrench = ca.densify(directions(body.link, x).W @ force)
-    return body.to_body(wrench), -placed.step.wrench_out(Wrench.of(wrench)).vector
+    return body.to_body(wrench), -placed.step.wrench_out(SpatialWrench.of(wrench)).vector
 
 
 def gather(
@@ -175,4 +175,4 @@ def gather(
     wrench = body.to_link(tau)
     wrench = wrench if carried is None else wrench + carried
     force = body.link.subspace(x).T @ wrench
-    return ca.densify(force), placed.step.wrench_out(Wrench.of(wrench)).vector
+    return ca.densify(force), placed.step.wrench_out(SpatialWrench.of(wrench)).vector

@@ -28,8 +28,7 @@ from framefree.machine import Machine, Wrench
 from framefree.machine.part import set_field
 from framefree.machine.values import constant_pose
 from framefree.motion.actuation import input_matrix
-from framefree.motion.spatial import Matrix, Step
-from framefree.motion.spatial import Wrench as SpatialWrench
+from framefree.motion.spatial import Matrix, SpatialWrench, Step
 from framefree.motion.tree import Tree
 
 SAMPLES = 8

@@ -29,7 +29,7 @@ from framefree.control.port.bodies import (
 )
 from framefree.control.shared.factor import SymmetricFactor
 from framefree.motion.loops import BodyMath, Tape, inwards, summed
-from framefree.motion.spatial import Matrix, Step, Twist, Wrench
+from framefree.motion.spatial import Matrix, SpatialWrench, Step, Twist
 
 
 class LoadWithRate(NamedTuple):
@@ -63,7 +63,7 @@ class FrameOnLink:
         gap = desired - self.step.twist_into(Twist.of(twist)).vector
         factor = SymmetricFactor(mine)
         wrench, pivot = factor.solve(gap), factor.least
-        on_link = self.step.wrench_out(Wrench.of(wrench)).vector
+        on_link = self.step.wrench_out(SpatialWrench.of(wrench)).vector
         return on_link if load is None else on_link + load, pivot
 
 

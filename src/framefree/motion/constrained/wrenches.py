@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from framefree.motion.constrained.rows import Closed
 from framefree.motion.load import Load
-from framefree.motion.spatial import Matrix, Wrench
+from framefree.motion.spatial import Matrix, SpatialWrench
 from framefree.motion.state import State, step_of
 
 
@@ -19,5 +19,5 @@ def loop_loads(state: State, loops: Iterable[tuple[Closed, Matrix]]) -> list[Mat
         a, b = (machine.frame(name) for name in (closed.loop.frame_a, closed.loop.frame_b))
         G_ab = state.relative(a.name, b.name).G
         total.on_frame(b, wrench)
-        total.on_frame(a, -step_of(G_ab).wrench_out(Wrench.of(wrench)).vector)
+        total.on_frame(a, -step_of(G_ab).wrench_out(SpatialWrench.of(wrench)).vector)
     return total.wrenches

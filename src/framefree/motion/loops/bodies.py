@@ -21,7 +21,7 @@ from framefree.machine.part import plain
 from framefree.machine.values import constant
 from framefree.motion.elimination import BodyFactor, EliminatedLoad, directions
 from framefree.motion.loops.packing import LiftedNumbers
-from framefree.motion.spatial import Inertia, Matrix, Step, Twist, Wrench
+from framefree.motion.spatial import Inertia, Matrix, SpatialWrench, Step, Twist
 from framefree.motion.tree import Tree
 from framefree.motion.tree.links import Link
 
@@ -129,11 +129,11 @@ class BodyMath:
 
     def to_body(self, wrench: Matrix) -> Matrix:
         """Return a wrench (6) on the link in body axes."""
-        return self.on_link.wrench_out(Wrench.of(wrench)).vector
+        return self.on_link.wrench_out(SpatialWrench.of(wrench)).vector
 
     def to_link(self, wrench: Matrix) -> Matrix:
         """Return a wrench (6) on the body's frame in link axes."""
-        return self.on_body.wrench_out(Wrench.of(wrench)).vector
+        return self.on_body.wrench_out(SpatialWrench.of(wrench)).vector
 
     # ------------------------------------------------------------------ loads
 
@@ -176,7 +176,7 @@ class BodyMath:
         total = total if carried is None else total + carried
         drive = ca.SX(self.link.kind.nv, 1) if drive is None else drive
         eliminated = factor.inward(total, drive, bias)
-        passed = step.wrench_out(Wrench.of(eliminated.passed)).vector
+        passed = step.wrench_out(SpatialWrench.of(eliminated.passed)).vector
         return eliminated._replace(passed=ca.SX(6, 1)), passed
 
     def carried(self, step: Step, parent: Matrix | None, bias: Matrix | None) -> Matrix:

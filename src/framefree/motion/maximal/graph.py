@@ -30,9 +30,9 @@ from framefree.motion.spatial import (
     Inertia,
     Matrix,
     Rigid,
+    SpatialWrench,
     Step,
     Twist,
-    Wrench,
     symmetric,
     wed,
 )
@@ -171,7 +171,7 @@ class Elimination:
             bias = None if biases is None else biases[i]
             eliminated[i] = self._factors[i].inward(totals[i], drive[connection.v, :], bias)
             if connection.parent >= 0:
-                out = connection.step.wrench_out(Wrench.of(eliminated[i].passed)).vector
+                out = connection.step.wrench_out(SpatialWrench.of(eliminated[i].passed)).vector
                 totals[connection.parent] = totals[connection.parent] + out
         accelerations: list[Matrix] = []
         rates: list[Matrix] = []

@@ -22,7 +22,7 @@ from framefree.motion.maximal.joints import (
     joint_step,
     kept_coordinates,
 )
-from framefree.motion.spatial import Matrix, Step, Twist, Wrench
+from framefree.motion.spatial import Matrix, SpatialWrench, Step, Twist
 from framefree.motion.tree.links import Link
 from framefree.motion.tree.tree import Tree
 
@@ -127,7 +127,7 @@ class Kinematics:
     def to_links(self, wrenches: Sequence[Matrix]) -> list[Matrix]:
         """Wrenches on bodies (6 x k each) seen in link frames."""
         return [
-            step.wrench_out(Wrench.of(wrench)).vector
+            step.wrench_out(SpatialWrench.of(wrench)).vector
             for step, wrench in zip(self.model.to_body, wrenches, strict=True)
         ]
 

@@ -15,7 +15,7 @@ from framefree.motion.load import Load
 from framefree.motion.maximal.graph import Connection, Elimination, KktSolution
 from framefree.motion.maximal.kinematics import Kinematics, stack
 from framefree.motion.maximal.rows import JointRows
-from framefree.motion.spatial import Matrix, Twist, Wrench
+from framefree.motion.spatial import Matrix, SpatialWrench, Twist
 from framefree.motion.state import ConstraintError, Jacobian, State, step_of, twists_into
 from framefree.motion.tree import recursion
 from framefree.motion.tree.coriolis import BODY_FACTORS
@@ -117,7 +117,7 @@ class MaximalState(State):
         found = []
         for body, xi in zip(self.machine.bodies, self.at.twists, strict=True):
             momentum = ca.SX(body.moments.matrix6) @ xi
-            found.append(-Twist.of(xi).cross_wrench(Wrench.of(momentum)).vector)
+            found.append(-Twist.of(xi).cross_wrench(SpatialWrench.of(momentum)).vector)
         return found
 
     @cached_property
@@ -225,11 +225,11 @@ class MaximalState(State):
         )
         inertias = self.model.tree.inertias
         needed = [
-            Wrench.of(inertia.times(Twist.of(one)).vector - wrench)
+            SpatialWrench.of(inertia.times(Twist.of(one)).vector - wrench)
             for inertia, one, wrench in zip(inertias, a, wrenches, strict=True)
         ]
         passed = recursion.over_parents(
-            self.links, needed, lambda i, w: self.at.steps[i].wrench_out(w), Wrench.plus
+            self.links, needed, lambda i, w: self.at.steps[i].wrench_out(w), SpatialWrench.plus
         )
         motors = []
         for i, link in enumerate(self.links):

@@ -19,7 +19,7 @@ from framefree.motion.loops import BodyMath, LinkPose, LoopTape, inwards, passiv
 from framefree.motion.maximal.joints import coordinates, joint_bias, joint_pose, joint_step
 from framefree.motion.maximal.kinematics import POSE, TWIST, MaximalModel
 from framefree.motion.quantities import LOADS
-from framefree.motion.spatial import Matrix, Step, Twist, Wrench
+from framefree.motion.spatial import Matrix, SpatialWrench, Step, Twist
 
 
 def supports_loops(machine: Machine) -> bool:
@@ -182,7 +182,7 @@ def _joint_wrench(
     """Return the wrench (6) that a joint passes to the body, and what it does to the parent."""
     wrench = body.inertia.times(Twist.of(a)).vector - load
     wrench = wrench if carried is None else wrench + carried
-    return wrench, None if body.grounded else step.wrench_out(Wrench.of(wrench)).vector
+    return wrench, None if body.grounded else step.wrench_out(SpatialWrench.of(wrench)).vector
 
 
 def _pose(pose: Matrix) -> Matrix:

@@ -11,7 +11,7 @@ from framefree.machine.values import constant, constant_pose
 from framefree.motion import forces
 from framefree.motion.load import Load
 from framefree.motion.redundant.system import BodySystem, RelativePose
-from framefree.motion.spatial import Matrix, Twist, Wrench, symmetric
+from framefree.motion.spatial import Matrix, SpatialWrench, Twist, symmetric
 from framefree.motion.state import Jacobian, State, in_joint_frame, step_of
 from framefree.motion.tangent import Tangent
 from framefree.motion.tree.coriolis import BODY_FACTORS
@@ -298,7 +298,7 @@ class RedundantState(State):
 
         It accelerates the body and all that it carries, less what acts on them.
         """
-        total: list[Wrench] = []
+        total: list[SpatialWrench] = []
         for M, added, xi, rate, weight, own, more in zip(
             self.equations.inertias,
             self.equations.added_masses,
@@ -312,7 +312,7 @@ class RedundantState(State):
             inertia = M if added is None else M + added
             gyroscopic = -se3.little_adjoint(xi).T @ (M @ xi)
             acting = weight + own if more is None else weight + own + more
-            total.append(Wrench.of(inertia @ rate + gyroscopic - acting))
+            total.append(SpatialWrench.of(inertia @ rate + gyroscopic - acting))
         for i, way in reversed(self.equations.ways.items()):
             if way.start >= 0:
                 G = se3.compose(se3.inverse(self.poses[way.start]), self.poses[i])

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import casadi as ca
 
 from framefree.geometry import se3
-from framefree.motion.spatial import Inertia, Matrix, Step, Twist, Wrench, wed
+from framefree.motion.spatial import Inertia, Matrix, SpatialWrench, Step, Twist, wed
 from framefree.motion.tree.kinematics import Jacobian
 from framefree.motion.tree.links import Link
 from framefree.motion.tree.recursion import LinkMotion, over_parents
@@ -54,14 +54,14 @@ class CoriolisFactor(NamedTuple):
         """Return the factor of two bodies that move as one."""
         return CoriolisFactor(self.p + other.p, self.Q + other.Q)
 
-    def times(self, twist: Twist) -> Wrench:
+    def times(self, twist: Twist) -> SpatialWrench:
         """Return the matrix times k twists."""
-        return Wrench(-wed(self.p) @ twist.angular, self.Q @ twist.angular)
+        return SpatialWrench(-wed(self.p) @ twist.angular, self.Q @ twist.angular)
 
-    def transposed_times(self, twist: Twist) -> Wrench:
+    def transposed_times(self, twist: Twist) -> SpatialWrench:
         """Return the transposed matrix times k twists."""
         moment = wed(self.p) @ twist.linear + self.Q.T @ twist.angular
-        return Wrench(ca.SX(*moment.shape), moment)
+        return SpatialWrench(ca.SX(*moment.shape), moment)
 
 
 def recursive(

@@ -18,9 +18,9 @@ from framefree.motion.spatial import (
     Inertia,
     Matrix,
     Rigid,
+    SpatialWrench,
     Step,
     Twist,
-    Wrench,
     solve_symmetric,
     symmetric,
 )
@@ -83,7 +83,7 @@ def motion(links: Sequence[Link], x: Matrix, v: Matrix) -> LinkMotion:
 
 def gyroscopic(
     inertias: Sequence[Inertia] | Sequence[Rigid], twists: Sequence[Twist]
-) -> list[Wrench]:
+) -> list[SpatialWrench]:
     """Return ``-ad_xi^T M xi`` of every link: the rate of its momentum at constant twist."""
     return [
         twist.cross_wrench(inertia.times(twist))
@@ -95,7 +95,7 @@ def articulated_body(
     links: Sequence[Link],
     state: LinkMotion,
     force: Matrix,
-    loads: Sequence[Wrench],
+    loads: Sequence[SpatialWrench],
     inertias: Sequence[Inertia],
     gravity: Matrix,
 ) -> Matrix:
@@ -105,7 +105,9 @@ def articulated_body(
     """
     solved: dict[int, tuple[Matrix, Matrix]] = {}
 
-    def inward(i: int, value: tuple[Inertia, Wrench]) -> tuple[Inertia, Wrench] | None:
+    def inward(
+        i: int, value: tuple[Inertia, SpatialWrench]
+    ) -> tuple[Inertia, SpatialWrench] | None:
         link, (inertia, resistance) = links[i], value
         S, tau = state.subspaces[i], force[link.v, :]
         U = inertia.matrix @ S
@@ -120,12 +122,12 @@ def articulated_body(
         if link.free_rows:
             passed[link.free_rows] = tau
         step = state.steps[i]
-        return step.inertia_out(Inertia.of(projected)), step.wrench_out(Wrench.of(passed))
+        return step.inertia_out(Inertia.of(projected)), step.wrench_out(SpatialWrench.of(passed))
 
     over_parents(
         links,
         [
-            (inertia, Wrench.zero().minus(load))
+            (inertia, SpatialWrench.zero().minus(load))
             for inertia, load in zip(inertias, loads, strict=True)
         ],
         inward,
@@ -187,10 +189,10 @@ def newton_euler(
     links: Sequence[Link],
     state: LinkMotion,
     acceleration: Matrix,
-    loads: Sequence[Wrench],
+    loads: Sequence[SpatialWrench],
     inertias: Sequence[Inertia] | Sequence[Rigid],
     gravity: Matrix,
-) -> tuple[Matrix, list[Wrench]]:
+) -> tuple[Matrix, list[SpatialWrench]]:
     """Return joint forces (nv) and the wrench that each joint passes from parent to child.
 
     Loads as in `articulated_body`. The wrenches are in link frames.
@@ -206,7 +208,7 @@ def newton_euler(
         for inertia, a, load in zip(inertias, over_children(links, outward), loads, strict=True)
     ]
     wrenches = over_parents(
-        links, needed, lambda i, wrench: state.steps[i].wrench_out(wrench), Wrench.plus
+        links, needed, lambda i, wrench: state.steps[i].wrench_out(wrench), SpatialWrench.plus
     )
     forces = [
         state.subspaces[i].T @ ca.vertcat(*wrench) + links[i].armature @ acceleration[links[i].v, :]

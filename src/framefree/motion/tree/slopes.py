@@ -32,7 +32,7 @@ from typing import NamedTuple, TypeVar
 import casadi as ca
 
 from framefree.geometry import se3
-from framefree.motion.spatial import Matrix, Rigid, Step, Twist, Wrench, wed
+from framefree.motion.spatial import Matrix, Rigid, SpatialWrench, Step, Twist, wed
 from framefree.motion.tree.links import Link
 from framefree.motion.tree.recursion import over_parents
 
@@ -64,9 +64,9 @@ class Gyroscope(NamedTuple):
         """Return that of both."""
         return Gyroscope(self.p + other.p, self.Q + other.Q)
 
-    def times(self, twist: Twist) -> Wrench:
+    def times(self, twist: Twist) -> SpatialWrench:
         """Return ``B/2 twist`` of k twists."""
-        return Wrench(-wed(self.p) @ twist.angular, self.Q @ twist.angular)
+        return SpatialWrench(-wed(self.p) @ twist.angular, self.Q @ twist.angular)
 
     def transposed_times(self, twist: Twist) -> Matrix:
         """Return the angular half (3 x k) of ``B^T/2 twist``; the linear half is zero."""
@@ -153,7 +153,7 @@ class RigidTree:
                 by_v[link.v, above] = _dot(Z_vj, momentum).T + turned.T @ S_j.angular
         return by_x, by_v
 
-    def _wrenches(self, a: Matrix) -> tuple[list[Twist], list[Wrench]]:
+    def _wrenches(self, a: Matrix) -> tuple[list[Twist], list[SpatialWrench]]:
         """Return the acceleration of each link's parent, and what its joint passes to the link."""
         parents: list[Twist] = []
         accelerations: list[Twist] = []
@@ -170,7 +170,7 @@ class RigidTree:
                 self.at, accelerations, self._own_gyroscopes, strict=True
             )
         ]
-        return parents, self._summed(own, Wrench.plus)
+        return parents, self._summed(own, SpatialWrench.plus)
 
     @cached_property
     def _inertias(self) -> list[Rigid]:
@@ -178,7 +178,7 @@ class RigidTree:
         return self._summed([here.inertia for here in self.at], Rigid.plus)
 
     @cached_property
-    def _momenta(self) -> list[Wrench]:
+    def _momenta(self) -> list[SpatialWrench]:
         return [M.times(here.S) for M, here in zip(self._inertias, self.at, strict=True)]
 
     @cached_property
@@ -253,7 +253,7 @@ def _joint_slopes(
     return function(x[link.x, :], v[link.v, :], a[link.v, :])
 
 
-def _own(link: Link, here: _Carried, x: Matrix, wrench: Wrench) -> Matrix:
+def _own(link: Link, here: _Carried, x: Matrix, wrench: SpatialWrench) -> Matrix:
     """Return ``(d_k S)^T F``: row of S, column k; zero for a constant subspace."""
     if link.constant_subspace:
         return ca.SX(link.kind.nv, link.kind.nv)
@@ -284,11 +284,11 @@ def _cross(V: Twist, columns: Twist) -> Twist:
     return Twist(w @ columns.linear + v @ columns.angular, w @ columns.angular)
 
 
-def _cross_wrench(columns: Twist, wrench: Wrench) -> Wrench:
+def _cross_wrench(columns: Twist, wrench: SpatialWrench) -> SpatialWrench:
     """Return ``-ad_S^T F`` of k twists S."""
     f, m = wed(wrench.force), wed(wrench.moment)
-    return Wrench(-f @ columns.angular, -m @ columns.angular - f @ columns.linear)
+    return SpatialWrench(-f @ columns.angular, -m @ columns.angular - f @ columns.linear)
 
 
-def _dot(twists: Twist, wrenches: Wrench) -> Matrix:
+def _dot(twists: Twist, wrenches: SpatialWrench) -> Matrix:
     return twists.linear.T @ wrenches.force + twists.angular.T @ wrenches.moment

@@ -9,7 +9,7 @@ import casadi as ca
 from framefree.geometry import se3
 from framefree.motion import forces
 from framefree.motion.load import Load
-from framefree.motion.spatial import Inertia, Matrix, Rigid, Step, Twist, Wrench
+from framefree.motion.spatial import Inertia, Matrix, Rigid, SpatialWrench, Step, Twist
 from framefree.motion.state import Jacobian, RelativeMotion, State, step_of
 from framefree.motion.tree import coriolis, recursion
 from framefree.motion.tree.derivatives import TreeSlopes
@@ -142,7 +142,7 @@ class TreeState(State):
         self,
         wrenches: list[Matrix | None] | None = None,
         inertias: Sequence[Inertia] | Sequence[Rigid] | None = None,
-    ) -> list[Wrench]:
+    ) -> list[SpatialWrench]:
         """All wrenches on the links but those of joints and gravity, gyroscopic ones included.
 
         `wrenches` are further ones on the bodies, in body axes. Gyroscopic are those of `inertias`,
@@ -150,13 +150,13 @@ class TreeState(State):
         """
         own = [link.inertia for link in self.links] if inertias is None else inertias
         gyroscopic = recursion.gyroscopic(own, self.motion.twists)
-        loads = [Wrench.zero().minus(wrench) for wrench in gyroscopic]
+        loads = [SpatialWrench.zero().minus(wrench) for wrench in gyroscopic]
         passive = forces.body_wrenches(self.bodies)
         for given in (passive, self._weightless, wrenches or [None] * len(loads)):
             for i, wrench in enumerate(given):
                 if wrench is not None:
                     step = step_of(self.links[i].to_body)
-                    loads[i] = loads[i].plus(step.wrench_out(Wrench.of(wrench)))
+                    loads[i] = loads[i].plus(step.wrench_out(SpatialWrench.of(wrench)))
         return loads
 
     @cached_property
@@ -245,7 +245,7 @@ class TreeState(State):
             self.links,
             at_rest.motion,
             zero,
-            [Wrench.zero()] * len(self.links),
+            [SpatialWrench.zero()] * len(self.links),
             self.equations.lumped,
             self.equations.gravity_vector,
         )
