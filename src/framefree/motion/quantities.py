@@ -159,6 +159,13 @@ STATE: dict[str, Recipe] = {
 """Quantities of a state alone."""
 
 
+BODIES = ("body_pose", "body_velocity", "body_acceleration")
+ENERGIES = ("energy", "dissipation", "momentum", "power")
+INPUTS = ("input_matrix", "input_bias")
+SLOPES = ("forward_derivatives", "inverse_derivatives", "linearisation", "state_matrices")
+"""Names that formulations offer together."""
+
+
 # ------------------------------------------------------------------ quantities under a load
 
 

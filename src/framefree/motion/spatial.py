@@ -24,37 +24,47 @@ def symmetric(a: Matrix) -> Matrix:
     return ca.tril2symm(ca.tril(a))
 
 
-class Twist(NamedTuple):
+class _SixNumbers:
+    """What twists and wrenches share: three and three numbers, k columns of them side by side."""
+
+    __slots__ = ()
+
+    @classmethod
+    def zero(cls: Any) -> Any:
+        """Return the zero vector."""
+        return cls(ca.SX(3, 1), ca.SX(3, 1))
+
+    @classmethod
+    def of(cls: Any, vector: Matrix) -> Any:
+        """Split 6 x k numbers."""
+        return cls(vector[:3, :], vector[3:6, :])
+
+    @property
+    def vector(self: Any) -> Matrix:
+        """All 6 x k numbers."""
+        return ca.densify(ca.vertcat(*self))
+
+    def plus(self: Any, other: Any) -> Any:
+        """Return the sum (``+`` of a tuple would join)."""
+        return type(self)(self[0] + other[0], self[1] + other[1])
+
+    def minus(self: Any, other: Any) -> Any:
+        """Return the difference."""
+        return type(self)(self[0] - other[0], self[1] - other[1])
+
+
+class _LinearAngular(NamedTuple):
+    linear: Matrix
+    angular: Matrix
+
+
+class Twist(_SixNumbers, _LinearAngular):
     """Linear and angular velocity (or acceleration) in the axes of a link, linear first.
 
     Each is 3 x k: k twists side by side, mostly one.
     """
 
-    linear: Matrix
-    angular: Matrix
-
-    @classmethod
-    def zero(cls) -> Self:
-        """Return the zero vector."""
-        return cls(ca.SX(3, 1), ca.SX(3, 1))
-
-    @classmethod
-    def of(cls, vector: Matrix) -> Self:
-        """Split 6 x k numbers."""
-        return cls(vector[:3, :], vector[3:6, :])
-
-    @property
-    def vector(self) -> Matrix:
-        """All 6 x k numbers."""
-        return ca.densify(ca.vertcat(self.linear, self.angular))
-
-    def plus(self, other: "Twist") -> "Twist":
-        """Return the sum (``+`` of a tuple would join)."""
-        return Twist(self.linear + other.linear, self.angular + other.angular)
-
-    def minus(self, other: "Twist") -> "Twist":
-        """Return the difference."""
-        return Twist(self.linear - other.linear, self.angular - other.angular)
+    __slots__ = ()
 
     def cross(self, other: "Twist") -> "Twist":
         """Return ``ad_self other``."""
@@ -71,34 +81,15 @@ class Twist(NamedTuple):
         )
 
 
-class SpatialWrench(NamedTuple):
-    """Force and moment (or momentum) in the axes of a link, force first; each 3 x k."""
-
+class _ForceMoment(NamedTuple):
     force: Matrix
     moment: Matrix
 
-    @classmethod
-    def zero(cls) -> Self:
-        """Return the zero vector."""
-        return cls(ca.SX(3, 1), ca.SX(3, 1))
 
-    @classmethod
-    def of(cls, vector: Matrix) -> Self:
-        """Split 6 x k numbers."""
-        return cls(vector[:3, :], vector[3:6, :])
+class SpatialWrench(_SixNumbers, _ForceMoment):
+    """Force and moment (or momentum) in the axes of a link, force first; each 3 x k."""
 
-    @property
-    def vector(self) -> Matrix:
-        """All 6 x k numbers."""
-        return ca.densify(ca.vertcat(self.force, self.moment))
-
-    def plus(self, other: "SpatialWrench") -> "SpatialWrench":
-        """Return the sum."""
-        return SpatialWrench(self.force + other.force, self.moment + other.moment)
-
-    def minus(self, other: "SpatialWrench") -> "SpatialWrench":
-        """Return the difference."""
-        return SpatialWrench(self.force - other.force, self.moment - other.moment)
+    __slots__ = ()
 
 
 class Inertia(NamedTuple):

@@ -315,6 +315,25 @@ class State(ABC):
         return -self.respond(ca.substitute(by_p, held, ca.densify(self.accelerate(force))))
 
 
+class InJointCoordinates(State):
+    """A state whose coordinates and velocities are those of the machine's joints themselves."""
+
+    @property
+    def joint_x(self) -> Matrix:
+        """The coordinates themselves."""
+        return self.x
+
+    @property
+    def joint_v(self) -> Matrix:
+        """The velocities themselves."""
+        return self.v
+
+    @property
+    def joint_jacobian(self) -> Matrix:
+        """The identity."""
+        return ca.SX.eye(self.v.shape[0])
+
+
 def step_of(pose: Matrix) -> Step:
     """Return a pose (4x4) as a `Step`."""
     return Step(se3.rotation(pose), se3.position(pose))

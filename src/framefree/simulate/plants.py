@@ -71,7 +71,9 @@ def _joint_wrench(state: State, load: Load) -> dict[str, Signal]:
 
 
 def _constraint(state: State) -> dict[str, Signal]:
-    return {
-        name: Signal(vector(error.value), error.names, error.units)
-        for name, error in state.constraint_errors().items()
-    }
+    signals = {}
+    for name, error in state.constraint_errors().items():
+        alone = not error.names and error.value.numel() == 1
+        value = scalar(error.value) if alone else vector(error.value)
+        signals[name] = Signal(value, error.names, error.units)
+    return signals

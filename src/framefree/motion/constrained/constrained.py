@@ -32,6 +32,9 @@ from framefree.motion.constrained.states import ConstrainedStates
 from framefree.motion.equations import Equations
 from framefree.motion.load import Load
 from framefree.motion.quantities import (
+    BODIES,
+    FRAMES,
+    INPUTS,
     LOADS,
     Outputs,
     Recipe,
@@ -249,27 +252,12 @@ class Constrained(ConstrainedStates):
 
 
 BELOW = (
-    "mass",
-    "bias",
-    "coriolis",
-    "gravity",
-    "inverse",
-    "rate_matrix",
-    "body_pose",
-    "body_velocity",
-    "body_acceleration",
-    "energy",
-    "dissipation",
-    "momentum",
-    "joint_state",
-    "input_matrix",
-    "input_bias",
-    "inverse_derivatives",
-    "inverse_sensitivity",
-    "linearisation",
-    "frame_pose",
-    "jacobian",
-    "jacobian_rate",
+    *("mass", "bias", "coriolis", "gravity", "inverse", "rate_matrix", "joint_state"),
+    *BODIES,
+    *("energy", "dissipation", "momentum"),
+    *INPUTS,
+    *("inverse_derivatives", "inverse_sensitivity", "linearisation"),
+    *FRAMES,
 )
 """What the rows do not change; offered where the formulation below offers it."""
 

@@ -95,7 +95,7 @@ class MaximalState(State):
             ),
         }
         return {
-            name: ConstraintError(ca.mmax(ca.fabs(value)), ("most",))
+            name: ConstraintError(ca.mmax(ca.fabs(value)))
             for name, value in apart.items()
             if value.numel()
         }

@@ -21,12 +21,22 @@ from framefree.machine import MachineError
 from framefree.machine.parameters import Parameters
 from framefree.motion.equations import Equations, EquationsError
 from framefree.motion.load import Load
-from framefree.motion.quantities import Outputs, Recipe, cube, matrix, scalar, vector
+from framefree.motion.quantities import (
+    ENERGIES,
+    INPUTS,
+    SLOPES,
+    Outputs,
+    Recipe,
+    cube,
+    matrix,
+    scalar,
+    vector,
+)
 from framefree.motion.redundant.coordinates import Coordinates
 from framefree.motion.redundant.evaluated import EvaluatedState
 from framefree.motion.redundant.system import System
 from framefree.motion.spatial import Matrix, solve_symmetric
-from framefree.motion.state import Jacobian, State
+from framefree.motion.state import InJointCoordinates, Jacobian, State
 from framefree.motion.tangent import Tangent
 
 
@@ -70,7 +80,7 @@ class LagrangianSystem(System):
                 raise MachineError(f"`{name}` of `{self.name}` must be a scalar, got {shape}")
 
 
-class LagrangianState(State):
+class LagrangianState(InJointCoordinates):
     """A symbolic state (x, v, t) of a `LagrangianSystem`; x and v are symbols."""
 
     equations: "Lagrange"
@@ -152,21 +162,6 @@ class LagrangianState(State):
         """Refuse: a Lagrangian knows no frames."""
         raise MachineError(f"`{self.machine.name}` is given by a Lagrangian: it has no frames")
 
-    @property
-    def joint_x(self) -> Matrix:
-        """The coordinates themselves."""
-        return self.x
-
-    @property
-    def joint_v(self) -> Matrix:
-        """The velocities themselves."""
-        return self.v
-
-    @property
-    def joint_jacobian(self) -> Matrix:
-        """The identity."""
-        return ca.SX.eye(self.v.shape[0])
-
 
 X = ("x",)
 
@@ -188,21 +183,10 @@ class Lagrange(Equations):
 
     name = "redundant"
     offers = (
-        "bias",
-        "forward",
-        "inverse",
-        "rate_matrix",
-        "energy",
-        "dissipation",
-        "momentum",
-        "power",
-        "joint_state",
-        "input_matrix",
-        "input_bias",
-        "forward_derivatives",
-        "inverse_derivatives",
-        "linearisation",
-        "state_matrices",
+        *("bias", "forward", "inverse", "rate_matrix", "joint_state"),
+        *ENERGIES,
+        *INPUTS,
+        *SLOPES,
     )
 
     def __init__(self, system: LagrangianSystem) -> None:

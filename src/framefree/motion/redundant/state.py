@@ -12,7 +12,7 @@ from framefree.motion import forces
 from framefree.motion.load import Load
 from framefree.motion.redundant.system import BodySystem, RelativePose
 from framefree.motion.spatial import Matrix, SpatialWrench, Twist, symmetric
-from framefree.motion.state import Jacobian, State, in_joint_frame, step_of
+from framefree.motion.state import InJointCoordinates, Jacobian, in_joint_frame, step_of
 from framefree.motion.tangent import Tangent
 from framefree.motion.tree.coriolis import BODY_FACTORS
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from framefree.motion.redundant.redundant import Redundant
 
 
-class RedundantState(State):
+class RedundantState(InJointCoordinates):
     """A state (x, v) of `Redundant` equations; x is a symbol, v too where energies are derived."""
 
     equations: "Redundant"
@@ -105,21 +105,6 @@ class RedundantState(State):
         if index < 0:
             return Jacobian(ca.SX(6, self.tangent.nv), ca.SX(6, self.tangent.nv))
         return self.jacobians[index].into(step_of(constant_pose(found.pose)), Twist.zero())
-
-    @property
-    def joint_x(self) -> Matrix:
-        """The coordinates themselves."""
-        return self.x
-
-    @property
-    def joint_v(self) -> Matrix:
-        """The velocities themselves."""
-        return self.v
-
-    @property
-    def joint_jacobian(self) -> Matrix:
-        """The identity."""
-        return ca.SX.eye(self.v.shape[0])
 
     # ------------------------------------------------------------------ inertia
 

@@ -10,7 +10,7 @@ from framefree.geometry import se3
 from framefree.motion import forces
 from framefree.motion.load import Load
 from framefree.motion.spatial import Inertia, Matrix, Rigid, SpatialWrench, Step, Twist
-from framefree.motion.state import Jacobian, RelativeMotion, State, step_of
+from framefree.motion.state import InJointCoordinates, Jacobian, RelativeMotion, step_of
 from framefree.motion.tree import coriolis, recursion
 from framefree.motion.tree.derivatives import TreeSlopes
 from framefree.motion.tree.kinematics import frame_step, link_jacobians, link_poses
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from framefree.motion.tree.tree import Tree
 
 
-class TreeState(State):
+class TreeState(InJointCoordinates):
     """A state (x, v) of a `Tree`: joint coordinates and joint velocities."""
 
     equations: "Tree"
@@ -106,21 +106,6 @@ class TreeState(State):
     def _pose(self, way: list[int], last: Step) -> Matrix:
         steps = [self.motion.steps[i] for i in way]
         return se3.compose(*(se3.pose(step.rotation, step.r) for step in (*steps, last)))
-
-    @property
-    def joint_x(self) -> Matrix:
-        """The coordinates themselves."""
-        return self.x
-
-    @property
-    def joint_v(self) -> Matrix:
-        """The velocities themselves."""
-        return self.v
-
-    @property
-    def joint_jacobian(self) -> Matrix:
-        """The identity."""
-        return ca.SX.eye(self.v.shape[0])
 
     def generalised(self, load: Load) -> Matrix:
         """Return the joint forces (nv) that a load amounts to."""

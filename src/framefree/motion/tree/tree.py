@@ -16,7 +16,15 @@ from framefree.machine.values import constant
 from framefree.motion import forces
 from framefree.motion.equations import Equations
 from framefree.motion.groups import JointGroup
-from framefree.motion.quantities import Outputs, Recipe, matrix
+from framefree.motion.quantities import (
+    BODIES,
+    ENERGIES,
+    INPUTS,
+    SLOPES,
+    Outputs,
+    Recipe,
+    matrix,
+)
 from framefree.motion.spatial import Inertia, Matrix, Rigid
 from framefree.motion.state import step_of
 from framefree.motion.tree import coriolis, euler
@@ -37,28 +45,12 @@ class Tree(Equations):
 
     name = "tree"
     offers = (
-        "mass",
-        "bias",
-        "coriolis",
-        "gravity",
-        "forward",
-        "inverse",
-        "rate_matrix",
-        "body_pose",
-        "body_velocity",
-        "body_acceleration",
-        "energy",
-        "dissipation",
-        "momentum",
-        "power",
-        "joint_state",
-        "joint_wrench",
-        "input_matrix",
-        "input_bias",
-        "forward_derivatives",
-        "inverse_derivatives",
-        "linearisation",
-        "state_matrices",
+        *("mass", "bias", "coriolis", "gravity", "forward", "inverse", "rate_matrix"),
+        *BODIES,
+        *ENERGIES,
+        *("joint_state", "joint_wrench"),
+        *INPUTS,
+        *SLOPES,
     )
 
     def __init__(self, machine: Machine) -> None:
