@@ -271,3 +271,20 @@ def test_quaternion_of_twice_the_length_is_refused():
     )
     with pytest.raises(MachineError, match="phi"):
         ff.equations(BodySystem("top", coordinates, [pose], [top]))
+
+
+@pytest.mark.parametrize("approach", ["body", "particle"])
+def test_a_prototype_leads_nine_numbers(approach):
+    system = attitude(actuators=motors(attitude().joints))
+    inertia, damping, stiffness = (
+        {"top": Moments(0.0, np.zeros(3), np.diag(moment))}
+        for moment in ((0.2, 0.25, 0.3), (1.0, 1.2, 1.4), (4.0, 5.0, 6.0))
+    )
+    law = ff.control.PrototypeControl(system, inertia, damping, stiffness, approach=approach)
+    turned = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    points = [np.eye(3).ravel(), turned.T.ravel()]
+    path = ff.control.references.MinimumJerk(system, points=points, times=[0.0, 1.0])
+    start = system.integrate(points[0], [0.3, -0.2, 0.4])
+    run = ff.simulate(system, law, path, x0=start, duration=6.0, dt=5e-3)
+    assert np.abs(run.x[-1] - points[1]).max() < 1e-4
+    assert run["W"][-1] < 1e-6 * run["W"][0]

@@ -12,7 +12,7 @@ import numpy as np
 from framefree.control.law import Command, ControlError, Law
 from framefree.control.prototype import template
 from framefree.control.prototype import transport as maps
-from framefree.control.prototype.kinematics import along, route_between
+from framefree.control.prototype.kinematics import relative_kinematics
 from framefree.control.prototype.kinetics import Kinetics
 from framefree.control.prototype.parameters import KINDS, PairParameters, collected
 from framefree.control.prototype.template import Template, TrackedMotion, TrackedPair
@@ -115,10 +115,6 @@ class PrototypeControl(Law):
         return pairs
 
     @cached_property
-    def _ways(self) -> tuple:
-        return tuple(route_between(self.machine, pair.a, pair.b) for pair in self.pairs)
-
-    @cached_property
     def _carried(self) -> maps.Transport | None:
         if self.approach != "energy":
             return None
@@ -207,9 +203,14 @@ class PrototypeControl(Law):
     # ------------------------------------------------------------------ the law
 
     def _sides(self, x: Matrix, v: Matrix, x_R: Matrix, v_R: Matrix) -> tuple[TrackedPair, ...]:
+        now, reference = self._model.at(x, v), self._model.at(x_R, v_R)
         return tuple(
-            TrackedPair(pair, along(self.machine, w, x, v), along(self.machine, w, x_R, v_R))
-            for pair, w in zip(self.pairs, self._ways, strict=True)
+            TrackedPair(
+                pair,
+                relative_kinematics(now, pair.a, pair.b),
+                relative_kinematics(reference, pair.a, pair.b),
+            )
+            for pair in self.pairs
         )
 
     def template(self, x: Matrix, v: Matrix, reference: Mapping[str, Matrix]) -> Template:

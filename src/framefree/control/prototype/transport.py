@@ -17,7 +17,7 @@ import casadi as ca
 import numpy as np
 
 from framefree.control.law import ControlError
-from framefree.control.prototype.kinematics import along, route_between
+from framefree.control.prototype.kinematics import relative_kinematics, route_between
 from framefree.control.prototype.parameters import PairParameters
 from framefree.geometry import se3
 from framefree.machine import (
@@ -34,6 +34,7 @@ from framefree.machine import (
     Revolute,
     Spherical,
 )
+from framefree.motion import equations
 
 Matrix = Any
 Transport = Callable[[Matrix, Matrix], Matrix]
@@ -69,14 +70,14 @@ def by_joints(machine: Machine, pairs: Sequence[PairParameters]) -> Transport:
 
 def by_frame(machine: Machine, a: str, b: str) -> Transport:
     """Return ``J^-1 Ad_{G_E}^-1 J_R`` of one pair whose Jacobian is square and regular."""
-    from_a = route_between(machine, a, b)
     if machine.nv != 6:
         raise ControlError(
             f"a transport map by (`{a}`, `{b}`) needs a machine with 6 velocities, got {machine.nv}"
         )
 
     def transport(x: Matrix, x_R: Matrix) -> Matrix:
-        now, at_reference = (_placed(machine, from_a, q) for q in (x, x_R))
+        model = equations(machine.tree)
+        now, at_reference = (relative_kinematics(model.at(q), a, b) for q in (x, x_R))
         carried = se3.adjoint(se3.compose(se3.inverse(now.G), at_reference.G)) @ at_reference.J
         return ca.solve(ca.densify(now.J), ca.densify(carried))
 
@@ -126,10 +127,6 @@ def with_rate(
 
 def _parameters(machine: Machine) -> list[Matrix]:
     return [machine.parameters.symbols] if len(machine.parameters) else []
-
-
-def _placed(machine: Machine, route: Any, x: Matrix) -> Any:
-    return along(machine, route, x, ca.SX(machine.nv, 1))
 
 
 def _of_joint(machine: Machine, joint: Joint, x: Matrix, x_R: Matrix) -> Matrix:

@@ -14,6 +14,7 @@ from framefree.gallery.scenarios.ports.chain_reach import ChainReach
 from framefree.gallery.scenarios.ports.chain_velocity import ChainVelocity
 from framefree.gallery.scenarios.prototypes.attitude import Attitude
 from framefree.gallery.scenarios.prototypes.bicopter_circle import BicopterCircle
+from framefree.gallery.scenarios.prototypes.own_coordinates import OwnCoordinates
 from framefree.gallery.scenarios.prototypes.pvtol import Pvtol
 from framefree.gallery.scenarios.prototypes.quad_flip import QuadFlip
 from framefree.gallery.scenarios.prototypes.quad_loop import QuadLoop
@@ -45,6 +46,7 @@ _CLASSES: tuple[type[Scenario], ...] = (
     Attitude,
     Scara,
     Pvtol,
+    OwnCoordinates,
     TricopterLoad,
     ArmPose,
     TwoArms,

@@ -180,7 +180,7 @@ class Coordinates:
     def restore(self, x: Matrix, rounds: int = 1) -> Matrix:
         """Return x after Gauss-Newton steps onto phi = 0, of a casadi column.
 
-        They are damped by the size of the error, so that rows may depend on each other [Fan2005].
+        They are damped by the square of the error, so that rows may depend on each other [Fan2005].
         """
         if self.constraint is None:
             return x
@@ -190,7 +190,8 @@ class Coordinates:
             J = ca.jacobian(phi, symbol)
             phi, J = ca.substitute([phi, J], [symbol], [ca.densify(ca.SX(x))])
             squares = J @ J.T
-            damping = ca.trace(squares) * (ca.sqrt(ca.sumsqr(phi)) + 1e-14)
+            # The square of the error, not its length, whose slope has no value where it is zero.
+            damping = ca.trace(squares) * (ca.sumsqr(phi) + 1e-14)
             lengths = squares + damping * ca.DM.eye(phi.shape[0])
             x = x - J.T @ solve_symmetric(lengths, phi)
         return x

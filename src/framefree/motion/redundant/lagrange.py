@@ -10,14 +10,15 @@ source misses the terms of b that turn (errata E4-5, E4-6),
         + db_i/dt - d_i c = force_i
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import casadi as ca
 
-from framefree.machine import MachineError
+from framefree.machine import WORLD, MachineError
 from framefree.machine.parameters import Parameters
 from framefree.motion.equations import Equations, EquationsError
 from framefree.motion.load import Load
@@ -70,6 +71,8 @@ class LagrangianSystem(System):
     springs: ClassVar[tuple] = ()
     dampers: ClassVar[tuple] = ()
     fluid: ClassVar[None] = None
+    gravity: ClassVar[tuple[float, ...]] = (0.0, 0.0, -9.81)
+    body_index: ClassVar[Mapping[str, int]] = MappingProxyType({WORLD: -1})
 
     def __post_init__(self) -> None:
         x, v = ca.SX.sym("x", self.coordinates.nx), ca.SX.sym("v", self.coordinates.nv)
