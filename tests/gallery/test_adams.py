@@ -11,8 +11,8 @@ farther, may ours be from them.
 import numpy as np
 import pytest
 
-from framefree.gallery.shared.rotations import about, from_wxyz
-from framefree.geometry import Moments
+from framefree.gallery.shared.rotations import about
+from framefree.geometry import Moments, batch
 from framefree.machine import (
     Body,
     Cylindrical,
@@ -81,7 +81,7 @@ def coordinates(machine, position, wxyz):
     """Joint coordinates of poses of the body."""
     joint = machine.joints[0]
     pose = np.tile(np.eye(4), (len(position), 1, 1))
-    pose[:, :3, :3], pose[:, :3, 3] = from_wxyz(wxyz), position
+    pose[:, :3, :3], pose[:, :3, 3] = batch.rotation(wxyz), position
     inner = np.linalg.inv(joint.parent_pose) @ pose @ joint.child_pose
     R, p = inner[:, :3, :3], inner[:, :3, 3]
     if isinstance(joint.kind, Spherical):
@@ -98,7 +98,7 @@ def coordinates(machine, position, wxyz):
 def joint_state(eom, series):
     """Joint coordinates and velocities nearest to a printed motion."""
     x = coordinates(eom.machine, series["Pos"], series["Quat"])
-    R = from_wxyz(series["Quat"])
+    R = batch.rotation(series["Quat"])
     twist = np.concatenate([_turned_back(R, series["Vel"]), _turned_back(R, series["Avel"])], 1)
     return x, np.einsum("nij,nj->ni", np.linalg.pinv(eom.kernel("jacobian:body")(x)), twist)
 
@@ -169,7 +169,7 @@ def test_motion_of_adams(case, adams):
     R, twist = pose[:, :3, :3], eom.kernel("body_velocity")(run.x, run.v)[:, 0]
     given = {"rtol": DIGITS, "atol": close}
     np.testing.assert_allclose(pose[:, :3, 3], series["Pos"], **given)
-    np.testing.assert_allclose(R, from_wxyz(series["Quat"]), atol=close)
+    np.testing.assert_allclose(R, batch.rotation(series["Quat"]), atol=close)
     np.testing.assert_allclose(_turned(R, twist[:, :3]), series["Vel"], **given)
     np.testing.assert_allclose(_turned(R, twist[:, 3:]), series["Avel"], **given)
     check_forces(eom, run.x, run.v, series, OWN + 5 * (close > DIGITS) * close)

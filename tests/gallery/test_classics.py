@@ -9,8 +9,7 @@ import pytest
 from framefree.gallery.machines import classics
 from framefree.gallery.scenarios import SCENARIOS
 from framefree.gallery.scenarios.classics import double_pendulum, four_bar, free_body, heavy_top
-from framefree.gallery.shared.rotations import from_wxyz
-from framefree.geometry import Moments
+from framefree.geometry import Moments, batch
 from framefree.motion import equations
 
 NAMES = ("heavy-top", "four-bar", "double-pendulum", "free-body")
@@ -99,7 +98,7 @@ def test_chaos_is_shared(outcomes):
 def test_all_attitudes(outcomes):
     metrics = outcomes["free-body"].metrics
     assert metrics["boxes"] == 124
-    starts = from_wxyz(outcomes["free-body"].runs["many"].x[:24, 0, 3:7])
+    starts = batch.rotation(outcomes["free-body"].runs["many"].x[:24, 0, 3:7])
     assert np.abs(np.abs(starts) - np.round(np.abs(starts))).max() < 1e-12
     assert len({tuple(np.round(R).ravel()) for R in starts}) == 24
 

@@ -11,7 +11,8 @@ from framefree.gallery.scenarios.classics.closed_forms import (
     lagrange_top,
     swinging_over,
 )
-from framefree.gallery.shared.rotations import about, angle_between, from_wxyz
+from framefree.gallery.shared.rotations import about, angle_between
+from framefree.geometry import batch
 from published import published
 
 
@@ -104,7 +105,7 @@ def test_rotations():
     for k, axis in enumerate("xyz"):
         half = np.zeros((13, 4))
         half[:, 0], half[:, 1 + k] = np.cos(angle / 2), np.sin(angle / 2)
-        np.testing.assert_allclose(from_wxyz(half), about(axis, angle), atol=1e-15)
+        np.testing.assert_allclose(batch.rotation(half), about(axis, angle), atol=1e-15)
         gap = angle_between(about(axis, angle), np.eye(3))
         np.testing.assert_allclose(gap, np.abs(angle), atol=1e-7)
     assert angle_between(about("x", 1e-9), np.eye(3)) == pytest.approx(1e-9, rel=1e-6)
@@ -117,7 +118,7 @@ def test_numbers_of_the_heavy_top(key, rate):
     R = lagrange_top(t, 150.0, rate, 0.46875, 15.234375, 15 * 9.81)
     for row in rows:
         k = round(row["t"] * 1000)
-        assert angle_between(R[k], from_wxyz(row["quat"])) < 1e-11
+        assert angle_between(R[k], batch.rotation(row["quat"])) < 1e-11
         np.testing.assert_allclose(R[k][:, 1], row["com"], atol=1e-11)
 
 
@@ -133,5 +134,5 @@ def test_numbers_of_the_cylinder():
     t = [row["t"] for row in facts["rows"]]
     found = axisymmetric_body(t, facts["w0_body"], facts["I"], facts["J"])
     for k, row in enumerate(facts["rows"]):
-        assert angle_between(found.rotation[k], from_wxyz(row["quat"])) < 1e-11
+        assert angle_between(found.rotation[k], batch.rotation(row["quat"])) < 1e-11
         np.testing.assert_allclose(found.rate[k], row["omega_body"], atol=1e-11)

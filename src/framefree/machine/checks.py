@@ -86,7 +86,7 @@ def doubts(machine: Any) -> list[str]:
     weightless = [
         joint.name for i, joint in enumerate(machine.joints) if joint.nv and _weightless(machine, i)
     ]
-    unled = ", and loops and couplings do not lead it" if machine.loops or machine.couplings else ""
+    unled = ", and loops and couplings do not lead it" if machine.closed else ""
     return remarks + [
         f"joint `{name}` moves no mass, and has no armature{unled}: its acceleration is undefined"
         for name in loose_joints(machine, weightless)

@@ -12,7 +12,7 @@ import numpy as np
 
 from framefree.machine import Machine
 from framefree.machine.actuators import JointActuator, JointForce
-from framefree.machine.values import constant, is_symbolic
+from framefree.machine.values import constant
 from framefree.motion.load import Load
 from framefree.simulate.errors import SimulationError
 
@@ -114,9 +114,9 @@ def actuate(load: Load, machine: Machine, x: Matrix, v: Matrix, u: Matrix, *, li
     at_joints: dict[str, Matrix] = {}
     for actuator in machine.actuators:
         own = u[machine.u_slice[actuator.name]]
-        joint = getattr(actuator, "joint", None)
+        joint = actuator.sensed_joint
         q, rate = (x[machine.x_slice[joint]], v[machine.v_slice[joint]]) if joint else (None, None)
-        if isinstance(actuator, JointForce) and limits and _force_limited(actuator):
+        if isinstance(actuator, JointForce) and limits and actuator.force_limited:
             effort = _limited_force(actuator, q, rate, own)
         else:
             effort = ca.mtimes(constant(actuator.columns), own) if actuator.nu else 0
@@ -136,14 +136,7 @@ def actuate(load: Load, machine: Machine, x: Matrix, v: Matrix, u: Matrix, *, li
         load.on_joint(name, force)
 
 
-def _force_limited(motor: JointForce) -> bool:
-    return bool(np.isfinite([motor.force_lower, motor.force_upper]).any())
-
-
 def _limited_force(motor: JointForce, x: Matrix, v: Matrix, u: Matrix) -> Matrix:
     """Return gear f, with f = gain u + bias within its limits."""
-    gear, terms = constant(motor.gear), motor.bias_terms
-    f = motor.gain * u + terms[0] + terms[2] * ca.dot(gear, v)
-    if is_symbolic(terms) or terms[1] != 0.0:
-        f = f + terms[1] * ca.dot(gear, x)
-    return gear * ca.fmax(ca.fmin(f, motor.force_upper), motor.force_lower)
+    f = motor.force(x, v, u)
+    return constant(motor.gear) * ca.fmax(ca.fmin(f, motor.force_upper), motor.force_lower)

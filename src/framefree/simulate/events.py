@@ -153,7 +153,7 @@ class Grasp(Event):
                 "a grasp needs a single trajectory: its loop depends on the state"
             )
         now = scene.machine.with_parameters(scene.parameters.tolist())
-        tree = Tree(replace(now, loops=(), couplings=()))
+        tree = Tree(now.tree)
         poses = [
             numbers(tree, f"frame_pose:{frame}", x=scene.x)[0]
             for frame in (self.frame_a, self.frame_b)

@@ -9,6 +9,7 @@ from framefree.control.law import AnyLaw
 from framefree.control.references.base import Reference
 from framefree.machine import Machine
 from framefree.motion import Equations
+from framefree.motion.redundant import System
 from framefree.simulate.disturbances import Disturbance
 from framefree.simulate.errors import SimulationError
 from framefree.simulate.events import Event, Scene
@@ -24,7 +25,7 @@ from framefree.simulate.segment import Segment
 
 
 def simulate(
-    machine: Machine,
+    machine: Machine | System,
     law: AnyLaw | None = None,
     reference: Reference | None = None,
     x0: Any = None,
@@ -57,7 +58,7 @@ def simulate(
 
     Parameters
     ----------
-    machine : Machine
+    machine : Machine, BodySystem or LagrangianSystem
         The plant. The law's own machine may be another: joints and actuators are matched by name.
     law : Law or NumericLaw, optional
         Without one, all inputs are zero. A `NumericLaw` needs `control_dt`, and time: it is
@@ -128,6 +129,7 @@ def simulate(
         If the run cannot start; or if a value is not finite, with the time, the quantity, the last
         good state, the likely cause, and the run until then.
     """
+    subject: Any = machine
     options = SimulationOptions(
         duration=duration,
         dt=dt,
@@ -149,7 +151,7 @@ def simulate(
         threads=threads,
     )
     scene, batch = options.first_scene(
-        machine, law, reference, (x0, v0), (parameters, law_parameters)
+        subject, law, reference, (x0, v0), (parameters, law_parameters)
     )
     recorder = Recorder(options.meta(scene), batch, out, options.rows)
     begin = monotonic()
@@ -159,10 +161,10 @@ def simulate(
         except SimulationError as error:
             if error.time is not None:
                 recorder.meta["failure"] = str(error)
-                error.run = recorder.close("failed", machine)
+                error.run = recorder.close("failed", subject)
             raise
     recorder.meta["wall_seconds"] = round(monotonic() - begin, 6)
-    return recorder.close("finished" if done else "interrupted", machine)
+    return recorder.close("finished" if done else "interrupted", subject)
 
 
 def _simulate(

@@ -14,7 +14,7 @@ from framefree.control.passive.potentials import (
     rotation_potential,
 )
 from framefree.control.passive.tracking import joint_symbols
-from framefree.control.shared.factor import SymmetricFactor
+from framefree.control.qp.factor import SymmetricFactor
 from framefree.control.shared.frame_error import frame_signals
 from framefree.control.shared.gains import vector_gain
 from framefree.geometry import se3

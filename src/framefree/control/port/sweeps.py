@@ -27,7 +27,7 @@ from framefree.control.port.bodies import (
     place,
     turning,
 )
-from framefree.control.shared.factor import SymmetricFactor
+from framefree.control.qp.factor import SymmetricFactor
 from framefree.motion.loops import BodyMath, Tape, inwards, summed
 from framefree.motion.spatial import Matrix, SpatialWrench, Step, Twist
 

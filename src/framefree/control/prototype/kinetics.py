@@ -14,8 +14,8 @@ from typing import Any
 
 import casadi as ca
 
+from framefree.control.qp.factor import SymmetricFactor
 from framefree.control.shared.allocation import Allocation
-from framefree.control.shared.factor import SymmetricFactor
 from framefree.motion.constrained.algebra import MassFactor
 from framefree.motion.spatial import solve_symmetric
 from framefree.motion.state import State

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import casadi as ca
 
-from framefree.control.shared.factor import SymmetricFactor
+from framefree.control.qp.factor import SymmetricFactor
 
 Matrix = Any
 

@@ -14,6 +14,7 @@ import casadi as ca
 import numpy as np
 
 from framefree.control.law import ControlError
+from framefree.control.qp.factor import SymmetricFactor
 from framefree.control.qp.iteration import (
     Interior,
     QpShape,
@@ -24,7 +25,6 @@ from framefree.control.qp.iteration import (
     polish_step,
     weighted,
 )
-from framefree.control.shared.factor import SymmetricFactor
 
 Matrix = Any
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import casadi as ca
 
-from framefree.control.shared.factor import SymmetricFactor
+from framefree.control.qp.factor import SymmetricFactor
 from framefree.control.shared.model import ModelState
 from framefree.motion.constrained.algebra import MassFactor
 

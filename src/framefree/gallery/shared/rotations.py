@@ -5,17 +5,6 @@ from typing import Any
 import numpy as np
 
 
-def from_wxyz(wxyz: Any) -> np.ndarray:
-    """Return the rotation matrices (..., 3, 3) of unit quaternions (..., 4)."""
-    w, x, y, z = np.moveaxis(np.asarray(wxyz, float), -1, 0)
-    rows = (
-        (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
-        (2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
-        (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
-    )
-    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
-
-
 def about(axis: str, angle: Any) -> np.ndarray:
     """Return the rotations (n, 3, 3) by angles (n,), rad, about "x", "y" or "z"."""
     angle = np.asarray(angle, float)

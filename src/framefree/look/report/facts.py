@@ -102,7 +102,7 @@ def _plant(run: Run) -> str:
         return f"MuJoCo {meta.get('versions', {}).get('mujoco', '')}".strip()
     formulation = meta.get("formulation")
     if formulation is None and machine is not None:
-        formulation = "constrained" if machine.loops or machine.couplings else "tree"
+        formulation = "constrained" if machine.closed else "tree"
     return f"{plant}, {formulation} formulation" if formulation else plant
 
 

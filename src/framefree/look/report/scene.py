@@ -93,12 +93,12 @@ def drawn_machine(run: Run) -> Machine:
     return machine.with_parameters(values.reshape(-1, values.shape[-1])[0].tolist())
 
 
-def body_poses(machine: Machine, x: np.ndarray, t: np.ndarray) -> np.ndarray:
+def body_poses(machine: Machine, x: np.ndarray, t: np.ndarray | float = 0.0) -> np.ndarray:
     """Return the poses (rows, bodies, 4, 4) of all bodies at configurations (rows, nx)."""
     eom = equations(machine.tree)
     inputs = [np.ascontiguousarray(x)]
     if eom.takes_time("body_pose"):
-        inputs.append(np.reshape(t, (-1, 1)))
+        inputs.append(np.broadcast_to(np.reshape(t, (-1, 1)), (len(x), 1)))
     return eom.body_pose(*inputs)
 
 

@@ -171,7 +171,7 @@ def singular(
 
 def _driven(machine: Machine) -> np.ndarray:
     """Return which velocities (nv) are those of joints with actuators."""
-    driven = {getattr(actuator, "joint", None) for actuator in machine.actuators}
+    driven = {actuator.sensed_joint for actuator in machine.actuators}
     mask = np.zeros(machine.nv, dtype=bool)
     for joint in machine.joints:
         mask[machine.v_slice[joint.name]] = joint.name in driven

@@ -217,7 +217,7 @@ class Embedded(Equations):
 
     def _check_closed(self, found: Expression, embedding: Embedding) -> None:
         """Refuse a map that does not close the machine's loops or meet its couplings."""
-        if not (self.machine.loops or self.machine.couplings):
+        if not self.machine.closed:
             return
         sample = np.zeros(found.nv) if embedding.sample is None else np.asarray(embedding.sample)
         q, v = ca.SX.sym("x", found.nx), ca.SX.sym("v", found.nv)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from framefree.control.shared.factor import SymmetricFactor
+from framefree.control.qp.factor import SymmetricFactor
 from framefree.control.tasks.solvers.base import Matrix, Solver, TaskProblem, stacked, with_rows
 from framefree.motion.constrained.algebra import MassFactor
 

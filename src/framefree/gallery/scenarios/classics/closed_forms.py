@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ellipj, ellipk, ellipkinc
 
-from framefree.gallery.shared.rotations import about, from_wxyz
+from framefree.gallery.shared.rotations import about
+from framefree.geometry import batch
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)
 
@@ -104,7 +105,7 @@ def lagrange_top(
     c, s = np.sqrt(height), np.sqrt(1 - height)  # of half the angle from the vertical
     wxyz = [c * np.cos(total / 2), s * np.cos(gap / 2), s * np.sin(gap / 2), c * np.sin(total / 2)]
     # These turn the axis z of a body that lies along the world's y.
-    return from_wxyz(np.stack(wxyz, axis=1)) @ about("x", np.pi / 2)
+    return batch.rotation(np.stack(wxyz, axis=1)) @ about("x", np.pi / 2)
 
 
 def _turning_points(
@@ -165,7 +166,7 @@ def axisymmetric_body(t: Any, rate: Any, inertia: float, axial: float) -> Turnin
         -x * np.sin(s * t) + y * np.cos(s * t),
         z + 0 * t,
     ]
-    return Turning(from_wxyz(np.stack(wxyz, axis=1)), np.stack(rates, axis=1))
+    return Turning(batch.rotation(np.stack(wxyz, axis=1)), np.stack(rates, axis=1))
 
 
 def asymmetric_body(t: Any, rate: Any, inertia: Any) -> Turning:

@@ -12,8 +12,9 @@ from framefree.gallery.scenarios.classics.closed_forms import (
     asymmetric_body,
     axisymmetric_body,
 )
-from framefree.gallery.shared.rotations import angle_between, from_wxyz
+from framefree.gallery.shared.rotations import angle_between
 from framefree.gallery.shared.scenario import Outcome, Promise, Scenario
+from framefree.geometry import batch
 from framefree.look.report import Animation, Figure, Line
 from framefree.simulate import Run, simulate
 
@@ -145,7 +146,7 @@ class _TumblingMotion:
             name: angle_between(self.rotation[name], exact.rotation)
             for name, exact in (("box", self.exact), ("cylinder", self.exact_cylinder))
         }
-        turned = from_wxyz(many.x[..., 3:7])
+        turned = batch.rotation(many.x[..., 3:7])
         own = asymmetric_body(many.t, spin, inertia).rotation
         self.many_error = angle_between(turned, turned[:, :1] @ own)
         since = np.swapaxes(turned[:, :1], -1, -2) @ turned
@@ -163,7 +164,7 @@ class _TumblingMotion:
         rows = [(int(np.argmin(np.abs(self.t - row[0]))), row) for row in PUBLISHED]
         rows = [(k, row) for k, row in rows if abs(self.t[k] - row[0]) < 1e-9]
         attitude = self.rotation["cylinder"]
-        gaps = [float(angle_between(attitude[k], from_wxyz(row[1:]))) for k, row in rows]
+        gaps = [float(angle_between(attitude[k], batch.rotation(row[1:]))) for k, row in rows]
         return max(gaps, default=None)
 
     def metrics(self) -> dict[str, float | int]:
@@ -263,4 +264,4 @@ class _TumblingMotion:
 
 
 def _attitude(run: Run) -> np.ndarray:
-    return from_wxyz(run.x[:, 3:7])
+    return batch.rotation(run.x[:, 3:7])

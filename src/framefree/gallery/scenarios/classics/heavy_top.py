@@ -7,8 +7,9 @@ import numpy as np
 
 from framefree.gallery.machines.classics import heavy_top
 from framefree.gallery.scenarios.classics.closed_forms import lagrange_top
-from framefree.gallery.shared.rotations import angle_between, from_wxyz
+from framefree.gallery.shared.rotations import angle_between
 from framefree.gallery.shared.scenario import Outcome, Promise, Scenario
+from framefree.geometry import batch
 from framefree.look.report import Animation, Figure, Line
 from framefree.machine import Machine
 from framefree.simulate import Run, simulate
@@ -127,7 +128,7 @@ class _TopMotion:
         center = np.asarray(machine.frame("center").pose)[:3, 3]
         mass, g = float(machine.bodies[0].moments.total), -float(machine.gravity[2])
         self.run, self.t = run, run.t
-        self.rotation = from_wxyz(run.x)
+        self.rotation = batch.rotation(run.x)
         self.exact = lagrange_top(
             run.t, spin, precession, inertia[1, 1], inertia[0, 0], mass * g * center[1]
         )
@@ -166,7 +167,9 @@ class _TopMotion:
         return metrics
 
     def _published_errors(self) -> dict[str, float | int]:
-        attitude = [angle_between(self.rotation[k], from_wxyz(row[1:5])) for k, row in self.rows]
+        attitude = [
+            angle_between(self.rotation[k], batch.rotation(row[1:5])) for k, row in self.rows
+        ]
         center = [np.abs(self.center[k] - row[5:8]).max() for k, row in self.rows]
         force = [np.abs(self.reaction[k] - row[8:]).max() for k, row in self.rows]
         return {

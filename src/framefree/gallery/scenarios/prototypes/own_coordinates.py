@@ -1,7 +1,7 @@
 """The scenario `own-coordinates`."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from framefree.gallery.machines.systems import (
 from framefree.gallery.shared.scenario import Outcome, Promise, Scenario
 from framefree.geometry import batch
 from framefree.look.report import Animation, Figure
-from framefree.machine import motors
+from framefree.machine import Machine, motors
 from framefree.simulate import Run, simulate
 
 
@@ -56,7 +56,7 @@ class OwnCoordinates(Scenario):
         gaps = {
             "lagrangian_gap": _largest(runs["shaken"].x - runs["lagrangian"].x),
             "rotation_gap": _largest(
-                _rotations(runs["nine_numbers"]) - _turned(runs["quaternion"])
+                _rotations(runs["nine_numbers"]) - batch.rotation(runs["quaternion"].x)
             ),
             "rotation_drift": _drift(runs["nine_numbers"]),
             "sleigh_energy_drift": float(np.ptp(runs["sleigh"]["kinetic"])),
@@ -97,7 +97,7 @@ class OwnCoordinates(Scenario):
         )
 
     def _driven(self, options: dict) -> Run:
-        system = pendulum(actuators=motors(pendulum().joints))
+        system: Any = pendulum(actuators=motors(pendulum().joints))
         law = ComputedTorque(system, stiffness=64.0, damping=16.0)
         path = MinimumJerk(system, points=[[1.0, 0.0], [0.0, 1.0], UPRIGHT], times=[0.0, 1.0, 2.0])
         off = np.array([np.cos(0.2), -np.sin(0.2)])
@@ -108,7 +108,7 @@ UPRIGHT = np.array([-1.0, 0.0])
 """Cosine and sine of the pendulum above its pivot."""
 
 
-def _ball():
+def _ball() -> Machine:
     """Return the same top on a ball joint."""
     machine = tumbler()
     body = machine.bodies[0].name
@@ -118,10 +118,6 @@ def _ball():
 
 def _rotations(run: Run) -> np.ndarray:
     return run.x.reshape(-1, 3, 3).transpose(0, 2, 1)
-
-
-def _turned(run: Run) -> np.ndarray:
-    return batch.rotation(run.x)
 
 
 def _drift(run: Run) -> float:

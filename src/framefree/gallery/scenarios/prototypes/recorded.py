@@ -16,7 +16,7 @@ import numpy as np
 
 from framefree.errors import FramefreeError
 from framefree.gallery.machines import multicopters
-from framefree.gallery.shared.rotations import from_wxyz
+from framefree.geometry import batch
 from framefree.kernel import compile
 from framefree.look.report import Figure
 from framefree.motion import actuation
@@ -114,7 +114,7 @@ def compare(path: Any, start: float | None = None, stop: float | None = None) ->
     spin_up = _filtered(at("prop_speed", PROPELLERS), 1)
     quat = at("quat_wxyz")
     quat /= np.linalg.norm(quat, axis=1, keepdims=True)
-    velocity = np.einsum("nji,nj->ni", from_wxyz(quat), _filtered(at("vel")))
+    velocity = np.einsum("nji,nj->ni", batch.rotation(quat), _filtered(at("vel")))
     force = _filtered(at("accel_imu", GYROSCOPE))
     model = _model()(quat, np.hstack([velocity, rate]), speed, spin_up)
     inside = slice(WINDOW, -WINDOW)

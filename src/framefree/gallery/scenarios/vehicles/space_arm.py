@@ -14,8 +14,9 @@ from framefree.gallery.scenarios.vehicles.vehicle_checks import (
     residual_promises,
     residuals,
 )
-from framefree.gallery.shared.rotations import angle_between, from_wxyz
+from framefree.gallery.shared.rotations import angle_between
 from framefree.gallery.shared.scenario import Outcome, Promise, Scenario
+from framefree.geometry import batch
 from framefree.look.report import Animation, Figure
 from framefree.machine import Machine
 from framefree.motion.tree import Tree
@@ -153,7 +154,7 @@ def _apart(momentum: np.ndarray) -> np.ndarray:
 
 
 def _turned(run: Run) -> np.ndarray:
-    R = from_wxyz(run.x[:, 3:7])
+    R = batch.rotation(run.x[:, 3:7])
     return angle_between(R, np.broadcast_to(R[0], R.shape))
 
 
