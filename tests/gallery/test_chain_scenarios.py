@@ -123,7 +123,7 @@ def test_multipliers_are_what_the_child_exerts_on_the_parent():
     eom = ff.equations(machine, "maximal")
     x, v = eom.kernel("from_joints")(x, np.zeros(machine.nv))
     nothing = np.zeros(eom.sizes["force"]), np.zeros(machine.nv)
-    lam = eom.kernel("multipliers")(x, v, *nothing).reshape(-1, 3)
+    lam = eom.kernel("kkt_multipliers")(x, v, *nothing).reshape(-1, 3)
     # Body axes: x points down, so a child that pulls its parent down has lam > 0 along x.
     assert np.allclose(lam, np.outer(9.81 * np.array([3.0, 2.0, 1.0]), [1, 0, 0]), atol=1e-9)
 

@@ -60,7 +60,7 @@ def test_space_arm_has_the_inertia_and_generalised_jacobian_of_the_published_mod
     machine = space_arm(published=True)
     tree, freedom = Tree(machine), FreeFloating()
     x = ca.SX.sym("x", machine.nx)
-    state = tree.model.at(x)
+    state = tree.at(x)
     at = ca.Function(
         "at", [x], [state.mass, state.jacobian("gripper").value @ freedom.basis(state),
                     state.frame_pose("gripper")]
@@ -105,7 +105,7 @@ def test_wheels_that_roll_leave_their_contact_points_at_rest():
     assert law.joints[:2] == ("left", "right")
     tree, rng = Tree(machine), np.random.default_rng(0)
     x_symbol = ca.SX.sym("x", machine.nx)
-    basis = ca.Function("N", [x_symbol], [law.freedom.basis(tree.model.at(x_symbol))])
+    basis = ca.Function("N", [x_symbol], [law.freedom.basis(tree.at(x_symbol))])
     for _ in range(10):
         x = machine.random(rng)
         v = basis(x).full() @ rng.normal(size=8)

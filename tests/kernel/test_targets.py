@@ -34,7 +34,7 @@ def test_a_processor_without_fused_products():
     function = everything()
     inputs, outputs = kernel_module._ports(function, {})
     code = native.load_object(object_for(PLAIN), PLAIN)
-    caller = Caller("plain", inputs, outputs, code, native.Layout(16, 1000))
+    caller = Caller("plain", inputs, outputs, code, native.TileLayout(16, 1000))
     x, y = states(50)
     x = np.where(np.isfinite(x) & (np.abs(x) < 1e3), x, 0.5)
     ours = kernel_module.compile(function, cache=False)

@@ -32,7 +32,9 @@ from framefree.motion import (
 WEIGHTS = ((1, 2 / 3), (2, -1 / 12))
 """Weights of central differences of fourth order."""
 
-STEP = 2e-4
+STEPS = {"x": 2e-4, "v": 1e-5}
+"""Of differences; short ones along velocities, because drag has a kink where a body turns back."""
+
 COUNT = 20
 FORMULATIONS = (
     "tree",
@@ -180,18 +182,18 @@ def outputs(eom, name, inputs):
 
 def differences(eom, name, inputs, by):
     """Differences of the first output of a quantity, a column for every direction of an input."""
-    n = eom.sizes["v" if by == "x" else by]
+    n, step = eom.sizes["v" if by == "x" else by], STEPS.get(by, STEPS["x"])
     columns = []
     for e in np.eye(n):
         total = 0.0
         for k, weight in WEIGHTS:
             pair = []
             for sign in (1, -1):
-                h = sign * k * STEP
+                h = sign * k * step
                 moved = eom.integrate(inputs["x"], h * e) if by == "x" else inputs[by] + h * e
                 pair.append(outputs(eom, name, {**inputs, by: moved})[0])
             total = total + weight * (pair[0] - pair[1])
-        columns.append(total / STEP)
+        columns.append(total / step)
     return np.array(columns).reshape(n, eom.sizes["v"]).T
 
 

@@ -76,7 +76,7 @@ def inverse_slopes(peer, acceleration):
     model, data = peer.model, peer.data
 
     def values(q, v, a):
-        pin.computeRNEATree(model, data, q, v, np.array(acceleration(q, v, a)))
+        pin.computeRNEADerivatives(model, data, q, v, np.array(acceleration(q, v, a)))
         slopes = np.array(data.dtau_dq), np.array(data.dtau_dv)
         # Of the recursion in link axes: the M of the call above has lost digits at light tips.
         return np.array([*slopes, full(pin.crba(model, data, q))])
@@ -89,7 +89,7 @@ def forward_slopes(peer):
     model, data = peer.model, peer.data
 
     def values(q, v, a):
-        pin.computeABATree(model, data, q, v, a)
+        pin.computeABADerivatives(model, data, q, v, a)
         return np.array([data.ddq_dq, data.ddq_dv, full(data.Minv)])
 
     return ordered(peer, values)
