@@ -269,3 +269,12 @@ def test_states_off_the_constraints_are_refused():
         linearise(machine, x + 0.01)
     with pytest.raises(SolveError, match="`x` must be"):
         linearise(machine, x[:1])
+
+
+@pytest.mark.parametrize(("length", "mass"), [(1e-3, 1e-6), (1.0, 1.0), (1e3, 1e6)])
+def test_what_is_steady_does_not_depend_on_units(length, mass):
+    rod = Moments.of_body(mass, (0, 0, -length / 2), mass * length**2 * np.diag([0.1, 0.1, 0.01]))
+    machine = Machine([Body("rod", rod)], [Joint("hinge", Revolute("y"), "world", "rod")])
+    assert linearise(machine, [0.0]).steady
+    assert not linearise(machine, [1e-3]).steady
+    assert not linearise(machine, [0.0], [0.01 * np.sqrt(GRAVITY / length)]).steady

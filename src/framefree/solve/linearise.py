@@ -17,6 +17,7 @@ with a constant choice S, so that also where N moves along the motion
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import casadi as ca
@@ -125,7 +126,7 @@ def linearise(
     SolveError
         Where the state does not meet the constraints, or the formulation cannot be linearised.
     """
-    eom = system if isinstance(system, Equations) else equations(system)
+    eom = system if isinstance(system, Equations) else _equations(system)
     if "state_matrices" not in eom.offers:
         raise SolveError(
             f"the {eom.name} formulation of `{eom.machine.name}` cannot be linearised: its "
@@ -141,9 +142,9 @@ def linearise(
         if value.shape != (size,) or not np.isfinite(value).all():
             raise SolveError(f"`{name}` must be {size} finite numbers, got shape {value.shape}")
     values = [*point, t, eom.machine.parameters.values(parameters)]
-    numbers = _Numbers(eom)
+    numbers = _numbers(eom)
     extra = np.zeros(nv) if a is None else numbers.missing(values, np.asarray(a, float))
-    F, G, G_force, acceleration, phi, eta, *rows = numbers(values, extra)
+    F, G, G_force, acceleration, _, phi, eta, *rows = numbers(values, extra)
     _check(eom, phi, eta)
     Z = _allowed(*rows)
     chosen = _independent(Z)
@@ -157,7 +158,7 @@ def linearise(
         eom.machine.u_names,
         N,
         acceleration.ravel(),
-        _is_steady(numbers, values, extra, acceleration.ravel(), A, chosen),
+        _is_steady(numbers, values, extra, A, chosen),
     )
 
 
@@ -173,26 +174,43 @@ def _is_steady(
     numbers: "_Numbers",
     values: list[Any],
     extra: np.ndarray,
-    a: np.ndarray,
     A: np.ndarray,
     chosen: list[int],
 ) -> bool:
-    """Tell whether a motion does not accelerate, and A stays as it is a little later."""
+    """Tell whether a motion does not accelerate, and A stays as it is a little later.
+
+    Accelerations are compared with what the forces at hand could cause together, in the metric of
+    M; A with that after a thousandth of its own time, speeds in those of one joule.
+    """
     x, v, _, t, *_ = values
-    speed = float(np.abs(v).max(initial=0.0))
-    if float(np.abs(a).max(initial=0.0)) > STEADY * (1 + speed):
+    actual, possible, *masses = numbers(values, extra)[4].ravel().tolist()
+    if actual > STEADY**2 * possible:
         return False
-    if not speed:
+    rate = float(np.abs(np.linalg.eigvals(A)).max(initial=0.0)) or float(np.abs(v).max(initial=0.0))
+    if not v.any() or not rate:
         return not numbers.eom.rheonomic
-    h = 1e-3 / speed
+    h = 1e-3 / rate
     later = [numbers.eom.integrate(x, h * v), *values[1:]]
     later[3] = t + h
-    F, *rest = numbers(later, extra)
-    Z = _allowed(*rest[5:])
+    F, _, _, _, _, _, _, *rows = numbers(later, extra)
+    Z = _allowed(*rows)
     if Z.shape[1] != len(chosen):
         return False
+    speeds = np.array([1 / np.sqrt(mass) if mass > 0 else 1.0 for mass in masses])
+    units = np.concatenate([speeds / rate, speeds])[chosen]
     changed = (F @ Z @ np.linalg.inv(Z[chosen]))[chosen] - A
-    return bool(np.abs(changed).max(initial=0.0) <= STEADY * (1 + np.abs(A).max(initial=0.0)))
+    before, after = (np.abs(B * units / units[:, None]).max() for B in (A, changed))
+    return bool(after <= STEADY * before)
+
+
+@lru_cache(maxsize=8)
+def _equations(system: Any) -> Equations:
+    return equations(system)
+
+
+@lru_cache(maxsize=8)
+def _numbers(eom: Equations) -> "_Numbers":
+    return _Numbers(eom)
 
 
 class _Numbers:
@@ -211,7 +229,12 @@ class _Numbers:
         W, _ = eom.deviation(x, v, ca.SX(nv, 1))
         F = ca.blockcat([[-W, ca.SX.eye(nv)], [by_x, by_v]])
         G_force = ca.vertcat(ca.SX(nv, nv), by_force)
-        outputs = [F, G_force @ ca.jacobian(Q, u), G_force, state.accelerate(Q + extra)]
+        a = state.accelerate(Q + extra)
+        # a . M a, and its size if all forces at hand acted together, whatever their signs.
+        sizes = ca.fabs(state.bias) + ca.fabs(Q + extra)
+        pushes = ca.dot(a, state.mass @ a), ca.dot(sizes, ca.fabs(by_force) @ sizes)
+        scales = ca.vertcat(*pushes, ca.diag(state.mass))
+        outputs = [F, G_force @ ca.jacobian(Q, u), G_force, a, scales]
         rows = state.rows
         if rows is None:
             outputs += [ca.SX(0, 1)] * 2 + [ca.SX(0, nv)] * 3 + [ca.SX(0, 1)]
@@ -238,7 +261,7 @@ class _Numbers:
 
 
 STEADY = 1e-6
-"""Share of speeds per second, and of A over a little way, up to which a motion counts as steady."""
+"""Share of possible accelerations, and of A, up to which a motion counts as steady."""
 
 MET = 1e-6
 """Largest error (m, rad, m/s, rad/s) of the constraints at a valid state."""
