@@ -192,9 +192,10 @@ def _is_steady(
     h = 1e-3 / rate
     later = [numbers.eom.integrate(x, h * v), *values[1:]]
     later[3] = t + h
-    F, _, _, _, _, _, _, *rows = numbers(later, extra)
+    F, _, _, _, scales, _, _, *rows = numbers(later, extra)
     Z = _allowed(*rows)
-    if Z.shape[1] != len(chosen):
+    actual, possible = scales.ravel()[:2]
+    if Z.shape[1] != len(chosen) or actual > STEADY**2 * possible:
         return False
     speeds = np.array([1 / np.sqrt(mass) if mass > 0 else 1.0 for mass in masses])
     units = np.concatenate([speeds / rate, speeds])[chosen]
