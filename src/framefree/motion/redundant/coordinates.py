@@ -191,7 +191,8 @@ class Coordinates:
             phi, J = ca.substitute([phi, J], [symbol], [ca.densify(ca.SX(x))])
             squares = J @ J.T
             # The square of the error, not its length, whose slope has no value where it is zero.
-            damping = ca.trace(squares) * (ca.sumsqr(phi) + 1e-14)
+            error = ca.sumsqr(phi)
+            damping = ca.trace(squares) * (0.1 * error / (1 + error) + 1e-14)
             lengths = squares + damping * ca.DM.eye(phi.shape[0])
             x = x - J.T @ solve_symmetric(lengths, phi)
         return x
