@@ -278,3 +278,24 @@ def test_what_is_steady_does_not_depend_on_units(length, mass):
     assert linearise(machine, [0.0]).steady
     assert not linearise(machine, [1e-3]).steady
     assert not linearise(machine, [0.0], [0.01 * np.sqrt(GRAVITY / length)]).steady
+    # Upright, sin(k pi) is a rounding error and no acceleration.
+    for turns in (1, 3, -7):
+        assert linearise(machine, [turns * np.pi]).steady
+        assert not linearise(machine, [turns * np.pi + 1e-4]).steady
+
+
+@pytest.mark.parametrize("arm", [0.1, 1 / 3, 7e-4, 123.4])
+def test_forces_that_cancel_leave_no_acceleration(arm):
+    """A see-saw in balance: the weights cancel up to rounding, and no slope tells their size."""
+    sides = [
+        Moments.of_body(m, (a, 0, 0), m * arm**2 * np.eye(3) / 9)
+        for m, a in ((0.7, arm), (0.1, -7 * arm))
+    ]
+    machine = Machine(
+        [Body("beam", sides[0] + sides[1])], [Joint("hinge", Revolute("y"), "world", "beam")]
+    )
+    for angle in (0.0, 0.3, 2.0):
+        assert linearise(machine, [angle]).steady
+    uneven = sides[0] + 1.001 * sides[1]
+    off = Machine([Body("beam", uneven)], [Joint("hinge", Revolute("y"), "world", "beam")])
+    assert not linearise(off, [0.0]).steady

@@ -231,9 +231,14 @@ class _Numbers:
         F = ca.blockcat([[-W, ca.SX.eye(nv)], [by_x, by_v]])
         G_force = ca.vertcat(ca.SX(nv, nv), by_force)
         a = state.accelerate(Q + extra)
-        # a . M a, and its size if all forces at hand acted together, whatever their signs.
-        sizes = ca.fabs(state.bias) + ca.fabs(Q + extra)
-        pushes = ca.dot(a, state.mass @ a), ca.dot(sizes, ca.fabs(by_force) @ sizes)
+        # a . M a, and its size if all forces at hand acted together, whatever their signs. Where
+        # they cancel, what rounding leaves of them is no acceleration: no force of gravity is
+        # larger than sqrt(M_ii m) g, and no number is better known than to the last digits.
+        weight = ca.sqrt(ca.fabs(ca.diag(state.mass)) * _mass(eom.machine)) * _gravity(eom.machine)
+        sizes = ca.fabs(state.bias) + ca.fabs(Q + extra) + ROUNDING / STEADY * weight
+        spread = ca.fabs(by_x) @ ca.SX.ones(nv) * (1 + ca.norm_inf(x)) + ca.fabs(by_v) @ ca.fabs(v)
+        floor = (ROUNDING / STEADY) ** 2 * ca.dot(spread, ca.fabs(state.mass) @ spread)
+        pushes = ca.dot(a, state.mass @ a), ca.dot(sizes, ca.fabs(by_force) @ sizes) + floor
         scales = ca.vertcat(*pushes, ca.diag(state.mass))
         outputs = [F, G_force @ ca.jacobian(Q, u), G_force, a, scales]
         rows = state.rows
@@ -261,8 +266,22 @@ class _Numbers:
         return free @ (free.T @ force.ravel())
 
 
+def _mass(machine: Machine) -> Any:
+    """Return the mass (kg) of all bodies that have one."""
+    inertias = (body.inertia for body in machine.bodies)
+    return sum((inertia.total for inertia in inertias if inertia is not None), ca.SX(0.0))
+
+
+def _gravity(machine: Machine) -> Any:
+    """Return the size of gravity (m/s^2)."""
+    return ca.norm_2(ca.SX(ca.vertcat(*machine.gravity)))
+
+
 STEADY = 1e-6
 """Share of possible accelerations, and of A, up to which a motion counts as steady."""
+
+ROUNDING = 1e-12
+"""Share of a state or of a weight that counts as rounding."""
 
 MET = 1e-6
 """Largest error (m, rad, m/s, rad/s) of the constraints at a valid state."""
