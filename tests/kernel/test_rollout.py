@@ -168,6 +168,7 @@ def test_a_kernel_without_time(same_bits):
     [
         ({"steps": -1, "dt": 0.1}, "`steps` must be a whole number from 0 on, not -1"),
         ({"steps": 1.5, "dt": 0.1}, "`steps` must be a whole number"),
+        ({"steps": 2**63, "every": 2**63, "dt": 0.1}, "`steps` must be at most"),
         ({"steps": 5, "every": 0, "dt": 0.1}, "`every` must be a whole number from 1 on"),
         ({"steps": 5}, "`dt` is needed: `step` has an input `t`"),
         ({"steps": 5, "dt": np.nan}, "`dt` must be a finite number"),

@@ -46,6 +46,10 @@ class Rollout:
         return self.states[name] if name in self.states else self.signals[name]
 
 
+MOST_STEPS = 2**62
+"""Number of steps that a native counter still holds."""
+
+
 @dataclass(frozen=True)
 class RolloutOptions:
     """The options of a roll-out; `Kernel.rollout` documents them."""
@@ -68,6 +72,8 @@ class RolloutOptions:
             if value is None or value < least:
                 wrong = getattr(self, name)
                 raise ValueError(f"`{name}` must be a whole number from {least} on, not {wrong!r}")
+        if operator.index(self.steps) > MOST_STEPS:
+            raise ValueError(f"`steps` must be at most {MOST_STEPS}, not {self.steps}")
         for name in ("dt", "t0"):
             value = getattr(self, name)
             if value is None and name == "dt":
