@@ -15,9 +15,9 @@ from framefree.certify.report import Finding
 from framefree.certify.subject import UNDEFINED, Subject, evaluate, relative
 from framefree.geometry import quaternion, se3
 from framefree.machine import WORLD, Frame, Free, Joint, Machine, Spherical
+from framefree.machine.names import REFERRING
 from framefree.machine.units import extent
 
-_GROUPS = ("springs", "dampers", "loops", "actuators", "geometry")
 _WAS = " as it was"
 
 
@@ -103,7 +103,7 @@ def redescribe(machine: Machine, rng: np.random.Generator) -> Redescription:
     ]
     frames = [replace(f, pose=back[f.body] @ f.pose) for f in machine.frames]
     frames += [Frame(name + _WAS, name, pose) for name, pose in back.items()]
-    fields: dict[str, Any] = {g: [_refer(p, back) for p in getattr(machine, g)] for g in _GROUPS}
+    fields: dict[str, Any] = {g: [_refer(p, back) for p in getattr(machine, g)] for g in REFERRING}
     R = world[:3, :3]
     if machine.fluid is not None:
         immersed = [_refer(part, back) for part in machine.fluid.immersed]
@@ -175,9 +175,16 @@ def _moved_kind(
 
 
 def _refer(part: Any, known: dict[str, np.ndarray]) -> Any:
-    """Let a part that sits on a body frame sit where that frame was."""
+    """Let a part that sits on body frames sit where those frames were."""
+
+    def old(name: str) -> str:
+        return name + _WAS if name in known else name
+
     names = {field: getattr(part, field) for field in part.frame_fields}
-    return replace(part, **{f: n + _WAS for f, n in names.items() if n in known})
+    return replace(
+        part,
+        **{f: old(n) if isinstance(n, str) else tuple(map(old, n)) for f, n in names.items()},
+    )
 
 
 def _random_pose(rng: np.random.Generator, size: float) -> np.ndarray:

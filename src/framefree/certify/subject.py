@@ -215,7 +215,8 @@ def without_losses(machine: Machine) -> Machine:
     if fluid is not None:
         smooth = [replace(b, linear_drag=0.0, quadratic_drag=0.0) for b in fluid.immersed]
         fluid = replace(fluid, immersed=smooth, current=(0.0, 0.0, 0.0))
-    return replace(machine, joints=joints, dampers=(), fluid=fluid)
+    tendons = [replace(t, damping=0.0, friction=0.0) for t in machine.tendons]
+    return replace(machine, joints=joints, dampers=(), tendons=tendons, fluid=fluid)
 
 
 def without_forces(machine: Machine) -> Machine:
@@ -225,4 +226,6 @@ def without_forces(machine: Machine) -> Machine:
     fluid = machine.fluid
     if fluid is not None:
         fluid = replace(fluid, immersed=[replace(b, volume=0.0) for b in fluid.immersed])
-    return replace(machine, joints=joints, springs=(), gravity=(0.0, 0.0, 0.0), fluid=fluid)
+    tendons = [replace(t, stiffness=0.0) for t in machine.tendons]
+    nothing = {"springs": (), "gravity": (0.0, 0.0, 0.0)}
+    return replace(machine, joints=joints, tendons=tendons, fluid=fluid, **nothing)

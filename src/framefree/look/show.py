@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from framefree.look.picture import draw
-from framefree.machine.actuators import FrameActuator, JointForce
+from framefree.machine.actuators import JointForce, Motor
 from framefree.machine.coupling import Coupling, Linear
 from framefree.machine.joint import Joint
 from framefree.machine.machine import Machine
@@ -38,6 +38,7 @@ def describe(machine: Machine) -> RenderableType:
         _listed("couplings", (_coupling(coupling) for coupling in machine.couplings)),
         _listed("springs", (_between(part) for part in machine.springs)),
         _listed("dampers", (_between(part) for part in machine.dampers)),
+        _listed("tendons", (_tendon(tendon) for tendon in machine.tendons)),
         _listed("fluid", _fluid(machine)),
         _listed("tunable", getattr(machine.parameters, "names", ())),
         _listed("keyframes", [key.name for key in machine.keyframes], inline=True),
@@ -199,9 +200,10 @@ def _actuators(machine: Machine) -> RenderableType | None:
     for actuator in machine.actuators:
         if actuator in plain:
             continue
-        place = actuator.frame if isinstance(actuator, FrameActuator) else actuator.joint
+        fields = (*actuator.frame_fields, *actuator.tendon_fields, *actuator.joint_fields)
+        place = actuator.referred(fields)[0]
         words = f"{actuator.name}: {type(actuator).__name__} on {place}"
-        if isinstance(actuator, JointForce) and not is_symbolic(actuator.gear):
+        if isinstance(actuator, Motor) and not is_symbolic(actuator.gear):
             if np.any(actuator.gear != 1.0):
                 words += f", gear {_list(actuator.gear)}"
             if not is_symbolic(actuator.bias_terms) and np.any(actuator.bias_terms):
@@ -223,6 +225,14 @@ def _is_plain_motor(machine: Machine, actuator: Any) -> bool:
         return False
     limit = joint.effort_limit
     return actuator == JointForce(joint.name, joint.name, 1.0, lower=-limit, upper=limit)
+
+
+def _tendon(tendon: Any) -> str:
+    words = f"{tendon.name}: {type(tendon).__name__} over "
+    words += ", ".join(tendon.coordinates or tendon.frames)
+    if np.isfinite([tendon.lower, tendon.upper]).any():
+        words += f", length {_short(tendon.lower)} .. {_short(tendon.upper)}"
+    return words
 
 
 def _loop(loop: Any) -> str:

@@ -7,6 +7,8 @@ from framefree.machine.actuators import (
     JointForce,
     Propeller,
     SpinningPropeller,
+    TendonActuator,
+    TendonForce,
     TiltingPropeller,
     Wrench,
     motors,
@@ -38,6 +40,7 @@ from framefree.machine.machine import Machine
 from framefree.machine.problems import MachineError, Problems, StateError
 from framefree.machine.shape import Shape
 from framefree.machine.spring import EulerSpring, Spring
+from framefree.machine.tendon import JointTendon, Tendon
 
 __all__ = [
     "WORLD",
@@ -60,6 +63,7 @@ __all__ = [
     "JointActuator",
     "JointForce",
     "JointKind",
+    "JointTendon",
     "Keyframe",
     "Linear",
     "Locked",
@@ -77,6 +81,9 @@ __all__ = [
     "SpinningPropeller",
     "Spring",
     "StateError",
+    "Tendon",
+    "TendonActuator",
+    "TendonForce",
     "TiltingPropeller",
     "Universal",
     "Wrench",

@@ -14,9 +14,11 @@ from framefree.machine.frame import Frame
 from framefree.machine.joint import Joint
 from framefree.machine.keyframe import Keyframe
 from framefree.machine.loop import Loop
+from framefree.machine.names import REFERRING
 from framefree.machine.problems import Problems
 from framefree.machine.shape import Shape
 from framefree.machine.spring import EulerSpring, Spring
+from framefree.machine.tendon import Tendon
 from framefree.machine.tree import check_unique, unknown
 from framefree.machine.values import is_symbolic
 
@@ -26,6 +28,7 @@ GROUPS = {
     "frames": (Frame,),
     "springs": (Spring, EulerSpring),
     "dampers": (Damper,),
+    "tendons": (Tendon,),
     "loops": (Loop,),
     "couplings": (Coupling,),
     "actuators": (Actuator,),
@@ -58,18 +61,18 @@ def check_parts(machine: Any, problems: Problems) -> None:
             )
     places = {WORLD, *bodies, *frames}
     joints = {joint.name: joint for joint in machine.joints}
-    for group in ("joints", "springs", "dampers", "loops", "couplings", "actuators", "keyframes"):
+    for group in ("joints", *(g for g in REFERRING if g != "geometry"), "keyframes"):
         check_unique(group, [part.name for part in getattr(machine, group)], problems)
     immersed = machine.fluid.immersed if machine.fluid is not None else ()
     check_unique("immersed bodies", [part.frame for part in immersed], problems)
-    for group in ("springs", "dampers", "loops", "actuators", "geometry"):
-        for part in getattr(machine, group):
-            _check_references(part, places, joints, problems)
-    for part in immersed:
-        _check_references(part, places, joints, problems)
+    known = {"frame": places, "joint": set(joints), "tendon": {t.name for t in machine.tendons}}
+    for part in (*(p for group in REFERRING for p in getattr(machine, group)), *immersed):
+        _check_references(part, known, problems)
     for actuator in machine.actuators:
         _check_actuator(actuator, joints, problems)
-    _check_couplings(machine.couplings, joints, problems)
+    for word, parts in (("coupling", machine.couplings), ("tendon", machine.tendons)):
+        _check_coordinates(word, parts, joints, problems)
+    _check_couplings(machine.couplings, problems)
     for keyframe in machine.keyframes:
         _check_keyframe(keyframe, joints, machine.actuators, problems)
 
@@ -116,17 +119,13 @@ def _weightless(machine: Any, index: int) -> bool:
     return all(body.massless and body.name not in wet for body in bodies)
 
 
-def _check_references(part: Any, places: set[str], joints: Any, problems: Problems) -> None:
+def _check_references(part: Any, known: dict[str, set[str]], problems: Problems) -> None:
     kind = type(part).__name__
     what = f"{kind} `{part.name}`" if part.name else kind
-    for field in part.frame_fields:
-        name = getattr(part, field)
-        if name not in places:
-            problems.add(unknown(f"{what}: frame", name, places))
-    for field in part.joint_fields:
-        name = getattr(part, field)
-        if name not in joints:
-            problems.add(unknown(f"{what}: joint", name, joints))
+    for word, names in known.items():
+        for name in part.referred(getattr(part, f"{word}_fields")):
+            if name not in names:
+                problems.add(unknown(f"{what}: {word}", name, names))
     ends = [getattr(part, field) for field in part.frame_fields]
     if len(ends) == 2 and ends[0] == ends[1]:
         problems.add(f"{what} must connect two different frames, got `{ends[0]}` twice")
@@ -157,18 +156,21 @@ def _check_actuator(actuator: Any, joints: dict[str, Joint], problems: Problems)
         )
 
 
-def _check_couplings(couplings: Any, joints: dict[str, Joint], problems: Problems) -> None:
+def _check_coordinates(word: str, parts: Any, joints: dict[str, Joint], problems: Any) -> None:
     plain = {n for joint in joints.values() if joint.kind.vector for n in joint.x_names}
     others = {n for joint in joints.values() if not joint.kind.vector for n in joint.x_names}
-    for coupling in couplings:
-        for name in coupling.coordinates:
+    for part in parts:
+        for name in part.referred(part.coordinate_fields):
             if name in others:
                 problems.add(
-                    f"coupling `{coupling.name}`: `{name}` is not a plain coordinate; use a "
+                    f"{word} `{part.name}`: `{name}` is not a plain coordinate; use a "
                     "Revolute joint without limits where the angle itself is needed"
                 )
             elif name not in plain:
-                problems.add(unknown(f"coupling `{coupling.name}`: coordinate", name, plain))
+                problems.add(unknown(f"{word} `{part.name}`: coordinate", name, plain))
+
+
+def _check_couplings(couplings: Any, problems: Problems) -> None:
     targets = [coupling.target for coupling in couplings]
     check_unique("the targets of couplings", targets, problems)
     ring = _ring({coupling.target: coupling.sources for coupling in couplings})

@@ -71,6 +71,8 @@ class Coupling(Part):
     sources: tuple[str, ...]
     law: Callable = Linear()
 
+    coordinate_fields = ("target", "sources")
+
     def __post_init__(self) -> None:
         checked_name(self.name, "a coupling")
         sources = (self.sources,) if isinstance(self.sources, str) else tuple(self.sources)
@@ -91,7 +93,7 @@ class Coupling(Part):
     @property
     def coordinates(self) -> tuple[str, ...]:
         """The target and the sources."""
-        return (self.target, *self.sources)
+        return self.referred(self.coordinate_fields)
 
     def value(self, *sources: Any) -> Any:
         """Return the target's value for these values of the sources."""

@@ -22,6 +22,7 @@ _SEQUENCES = (
     "frames",
     "springs",
     "dampers",
+    "tendons",
     "loops",
     "couplings",
     "actuators",
@@ -51,6 +52,7 @@ class Description(Part):
     keyframes: tuple[Any, ...] = ()
     remarks: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
+    tendons: tuple[Any, ...] = ()
 
     def __post_init__(self) -> None:
         problems = Problems()
@@ -118,6 +120,13 @@ class Description(Part):
     def joint_of(self, body: int) -> Joint:
         """Return the joint that moves the body of this index."""
         return self.joints[body]
+
+    def tendon(self, name: str) -> Any:
+        """Return the tendon of this name."""
+        tendons = {tendon.name: tendon for tendon in self.tendons}
+        if name not in tendons:
+            raise MachineError(unknown("tendon", name, tendons))
+        return tendons[name]
 
     @cached_property
     def problems(self) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from framefree.machine.fluid import Fluid, Immersed
 from framefree.machine.frame import Frame
 from framefree.machine.joint import JOINT_NUMBERS, Joint
 from framefree.machine.joints import JointKind, Locked
-from framefree.machine.names import NamedPart, find, renamed, with_name_changed
+from framefree.machine.names import REFERRING, NamedPart, find, renamed, with_name_changed
 from framefree.machine.problems import MachineError
 from framefree.machine.tree import unknown
 from framefree.machine.values import compose, pose
@@ -120,11 +120,15 @@ def locked(machine: Any, name: str, value: Any) -> dict[str, Any]:
     joint = machine.joint(name)
     if isinstance(joint.kind, Locked):
         joint = _released(joint)
-    users = [c.name for c in machine.couplings if set(c.coordinates) & set(joint.x_names)]
+    users = [
+        f"{word} `{part.name}`"
+        for word, parts in (("coupling", machine.couplings), ("tendon", machine.tendons))
+        for part in parts
+        if set(part.referred(part.coordinate_fields)) & set(joint.x_names)
+    ]
     if users:
         raise MachineError(
-            f"joint `{name}` cannot be locked while coupling `{users[0]}` uses it; detach that "
-            "first"
+            f"joint `{name}` cannot be locked while {users[0]} uses it; detach that first"
         )
     value = joint.kind.neutral if value is None else value
     held = Joint(
@@ -215,9 +219,14 @@ def _group_of(part: Any) -> str:
 def _without(
     machine: Any, bodies: set[str], places: set[str], joints: set[str], gone: dict[str, set[str]]
 ) -> dict[str, Any]:
+    lost = {name for j in machine.joints if j.name in joints for name in j.x_names}
+    referred = {"frame_fields": places, "joint_fields": joints, "coordinate_fields": lost}
+
     def stays(group: str, part: Any) -> bool:
-        refers = any(getattr(part, field) in places for field in part.frame_fields)
-        refers |= any(getattr(part, field) in joints for field in part.joint_fields)
+        refers = any(
+            removed.intersection(part.referred(getattr(part, kind)))
+            for kind, removed in referred.items()
+        )
         return not refers and part.name not in gone[group]
 
     fields: dict[str, Any] = {
@@ -225,14 +234,11 @@ def _without(
         "joints": tuple(j for j in machine.joints if j.name not in joints),
         "frames": tuple(f for f in machine.frames if f.name not in places),
     }
-    for group in ("springs", "dampers", "loops", "actuators", "geometry"):
+    for group in REFERRING:  # tendons stand before the actuators that pull them
         fields[group] = tuple(p for p in getattr(machine, group) if stays(group, p))
-    lost = {name for j in machine.joints if j.name in joints for name in j.x_names}
-    fields["couplings"] = tuple(
-        c
-        for c in machine.couplings
-        if c.name not in gone["couplings"] and not lost & set(c.coordinates)
-    )
+        if group == "tendons":
+            cut = {t.name for t in machine.tendons} - {t.name for t in fields["tendons"]}
+            referred["tendon_fields"] = cut
     kept = {actuator.name for actuator in fields["actuators"]}
     inputs = {actuator.name for actuator in machine.actuators} - kept
     keyframes = tuple(k for k in machine.keyframes if k.name not in gone["keyframes"])

@@ -33,7 +33,7 @@ class Machine(Description):
     bodies, joints : sequence of Body, Joint
         Each body is the child of exactly one joint. The world is not a body; its name is "world".
     frames : sequence of Frame
-    springs, dampers, loops, couplings, actuators : sequences
+    springs, dampers, loops, couplings, actuators, tendons : sequences
     gravity : (3,)
         Acceleration of free fall in world axes, m/s^2.
     fluid : Fluid or None

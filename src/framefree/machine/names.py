@@ -14,12 +14,16 @@ GROUPS = {
     "frame": "frames",
     "spring": "springs",
     "damper": "dampers",
+    "tendon": "tendons",
     "loop": "loops",
     "coupling": "couplings",
     "actuator": "actuators",
     "keyframe": "keyframes",
 }
 """Groups of named parts, by the word that qualifies a name: "joint:elbow"."""
+
+REFERRING = ("springs", "dampers", "tendons", "loops", "couplings", "actuators", "geometry")
+"""Groups whose parts refer to frames, joints, coordinates or tendons by fields that they list."""
 
 
 @dataclass(frozen=True)
@@ -85,20 +89,14 @@ def renamed(
             for j in machine.joints
         ),
     }
-    for group in ("springs", "dampers", "loops", "actuators", "geometry"):
-        fields[group] = tuple(
-            _referring(part, group, place, joint, own) for part in getattr(machine, group)
-        )
-    coordinates = _coordinates(machine, joint)
-    fields["couplings"] = tuple(
-        replace(
-            c,
-            name=own("couplings", c.name),
-            target=coordinates[c.target],
-            sources=tuple(coordinates[source] for source in c.sources),
-        )
-        for c in machine.couplings
-    )
+    changed = {
+        "frame_fields": place,
+        "joint_fields": joint,
+        "coordinate_fields": _coordinates(machine, joint).__getitem__,
+        "tendon_fields": lambda name: own("tendons", name),
+    }
+    for group in REFERRING:
+        fields[group] = tuple(_referring(p, group, changed, own) for p in getattr(machine, group))
     fields["keyframes"] = tuple(
         replace(
             k,
@@ -115,12 +113,19 @@ def renamed(
     return fields
 
 
-def _referring(part: Any, group: str, place: Any, joint: Any, own: Any) -> Any:
-    changes = {field: place(getattr(part, field)) for field in part.frame_fields}
-    changes |= {field: joint(getattr(part, field)) for field in part.joint_fields}
+def _referring(part: Any, group: str, changed: dict[str, Any], own: Any) -> Any:
+    changes = {
+        field: _each(new_name, getattr(part, field))
+        for kind, new_name in changed.items()
+        for field in getattr(part, kind)
+    }
     if group != "geometry":
         changes["name"] = own(group, part.name)
     return replace(part, **changes)
+
+
+def _each(new_name: Callable[[str], str], names: Any) -> Any:
+    return new_name(names) if isinstance(names, str) else tuple(map(new_name, names))
 
 
 def _coordinates(machine: Any, joint: Callable[[str], str]) -> dict[str, str]:

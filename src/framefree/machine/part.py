@@ -17,9 +17,13 @@ class Part:
     """
 
     frame_fields: ClassVar[tuple[str, ...]] = ()
-    """Fields that name a frame, a body or "world"."""
+    """Fields that name a frame, a body or "world": one name each, or a sequence of names."""
     joint_fields: ClassVar[tuple[str, ...]] = ()
     """Fields that name a joint."""
+    coordinate_fields: ClassVar[tuple[str, ...]] = ()
+    """Fields that name a coordinate of a joint."""
+    tendon_fields: ClassVar[tuple[str, ...]] = ()
+    """Fields that name a tendon."""
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -40,6 +44,13 @@ class Part:
             if isinstance(value, np.ndarray):
                 value.setflags(write=False)
             object.__setattr__(self, name, value)
+
+    def referred(self, fields: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the names in these fields, each of which holds one name or several."""
+        values = (getattr(self, field) for field in fields)
+        return tuple(
+            name for value in values for name in ((value,) if isinstance(value, str) else value)
+        )
 
     def _key(self) -> tuple:
         return plain(self)

@@ -19,6 +19,7 @@ from framefree.machine.part import Part
 from framefree.machine.problems import MachineError
 from framefree.machine.shape import Shape
 from framefree.machine.spring import EulerSpring, Spring
+from framefree.machine.tendon import JointTendon
 from framefree.machine.tree import unknown
 
 VERSION = 1
@@ -27,6 +28,7 @@ _ACTUATORS = [
     actuators.JointForce,
     actuators.Propeller,
     actuators.SpinningPropeller,
+    actuators.TendonForce,
     actuators.TiltingPropeller,
     actuators.Wrench,
 ]
@@ -39,6 +41,7 @@ _OTHERS = [
     Frame,
     Immersed,
     Joint,
+    JointTendon,
     Keyframe,
     Linear,
     Loop,

@@ -1,10 +1,13 @@
-"""From the inputs u of the actuators to forces: force = B(x) u + bias(x, v), limits left out."""
+"""From the inputs u of the actuators to forces: force = B(x) u + bias(x, v), limits left out.
+
+An actuator pushes a joint, a tendon or a frame; `sensed`, `directions` and `push` know which.
+"""
 
 from typing import Any
 
 import casadi as ca
 
-from framefree.machine.actuators import JointActuator
+from framefree.machine.actuators import JointActuator, TendonActuator
 from framefree.machine.values import constant
 from framefree.motion.load import Load
 from framefree.motion.spatial import Matrix
@@ -16,9 +19,8 @@ def input_matrix(state: Any) -> Matrix:
     B = ca.SX(state.v.shape[0], machine.nu)
     for actuator in machine.actuators:
         if actuator.nu:
-            B[:, machine.u_slice[actuator.name]] = _forces(
-                state, actuator, constant(actuator.columns)
-            )
+            columns = directions(state, actuator) @ constant(actuator.columns)
+            B[:, machine.u_slice[actuator.name]] = columns
     return B
 
 
@@ -26,39 +28,55 @@ def input_bias(state: Any) -> Matrix:
     """Return the force (nv) of the actuators at zero input: servos, spinning propellers."""
     total = ca.SX(state.v.shape[0], 1)
     for actuator in state.machine.actuators:
-        bias = actuator.bias(*_joint_state(state, actuator))
+        bias = actuator.bias(*sensed(state, actuator))
         if bias is not None:
-            total += _forces(state, actuator, bias)
+            total += directions(state, actuator) @ bias
     return total
 
 
 def input_load(state: Any, u: Matrix) -> Load:
     """Return what the actuators exert at inputs u: forces at joints, wrenches on bodies."""
-    machine = state.machine
-    load = Load(machine)
-    for actuator in machine.actuators:
-        effort = ca.SX(constant(actuator.columns).shape[0], 1)
-        if actuator.nu:
-            effort = ca.mtimes(constant(actuator.columns), u[machine.u_slice[actuator.name]])
-        bias = actuator.bias(*_joint_state(state, actuator))
-        effort = effort if bias is None else effort + bias
-        if isinstance(actuator, JointActuator):
-            load.on_joint(actuator.joint, effort)
-        else:
-            load.on_frame(machine.frame(actuator.frame), effort)
+    load = Load(state.machine)
+    for actuator in state.machine.actuators:
+        push(load, state, actuator, effort(state, actuator, u))
     return load
 
 
-def _joint_state(state: Any, actuator: Any) -> tuple[Matrix, Matrix]:
-    """Return coordinates and rates of the joint that an actuator's bias depends on."""
+def effort(state: Any, actuator: Any, u: Matrix) -> Matrix:
+    """Return the force or wrench of one actuator at the inputs u of all, without limits."""
+    total = ca.SX(constant(actuator.columns).shape[0], 1)
+    if actuator.nu:
+        own = u[state.machine.u_slice[actuator.name]]
+        total = ca.mtimes(constant(actuator.columns), own)
+    bias = actuator.bias(*sensed(state, actuator))
+    return total if bias is None else total + bias
+
+
+def sensed(state: Any, actuator: Any) -> tuple[Matrix, Matrix]:
+    """Return position and velocity of the joint or tendon that an actuator's bias depends on."""
+    if isinstance(actuator, TendonActuator):
+        tendon = state.tendon(actuator.tendon)
+        return tendon.length, tendon.rate
     machine, joint = state.machine, actuator.sensed_joint
     if joint is None:
         return ca.SX(0, 1), ca.SX(0, 1)
     return state.joint_x[machine.x_slice[joint], :], state.joint_v[machine.v_slice[joint], :]
 
 
-def _forces(state: Any, actuator: Any, columns: Matrix) -> Matrix:
-    """Map forces on a joint, or wrenches on a frame, to all velocities (nv x k)."""
+def directions(state: Any, actuator: Any) -> Matrix:
+    """Return the forces on all velocities (nv x k) per unit of what an actuator exerts."""
+    if isinstance(actuator, TendonActuator):
+        return state.tendon_jacobian(actuator.tendon).T
     if isinstance(actuator, JointActuator):
-        return state.joint_jacobian[state.machine.v_slice[actuator.joint], :].T @ columns
-    return state.jacobian(actuator.frame).value.T @ columns
+        return state.joint_jacobian[state.machine.v_slice[actuator.joint], :].T
+    return state.jacobian(actuator.frame).value.T
+
+
+def push(load: Load, state: Any, actuator: Any, effort: Matrix) -> None:
+    """Add what an actuator exerts to a load: a force on its joint or tendon, or a wrench."""
+    if isinstance(actuator, TendonActuator):
+        load.on_tendon(state.tendon(actuator.tendon), effort)
+    elif isinstance(actuator, JointActuator):
+        load.on_joint(actuator.joint, effort)
+    else:
+        load.on_frame(state.machine.frame(actuator.frame), effort)

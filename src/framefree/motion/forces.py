@@ -1,4 +1,6 @@
-"""Forces that a machine has by itself: springs, dampers, friction, fluid; for all formulations.
+"""Forces that a machine has by itself: springs, dampers, tendons, friction, fluid.
+
+They are the same for all formulations.
 
 Bodies enter by their poses (4x4, seen from the world) and body twists, in the machine's order.
 All wrenches returned here *act on* the bodies, in body axes; joint forces and energies have the
@@ -15,6 +17,7 @@ import casadi as ca
 from framefree.geometry import se3
 from framefree.machine import Frame, Machine
 from framefree.machine.values import constant, constant_pose
+from framefree.motion import tendons
 from framefree.motion.spatial import Inertia, Matrix, SpatialWrench, Step, Twist
 
 
@@ -52,7 +55,7 @@ class Bodies:
 def body_wrenches(bodies: Bodies) -> list[Matrix | None]:
     """Wrench (6) that springs, dampers and fluid exert on every body; None where nothing does."""
     total: list[Matrix | None] = [None] * len(bodies.machine.bodies)
-    for frame, wrench in (*_conservative(bodies), *_lossy(bodies)):
+    for frame, wrench in (*_conservative(bodies), *_lossy(bodies), *_of_tendons(bodies)):
         _add(bodies.machine, total, frame, wrench)
     return total
 
@@ -78,6 +81,15 @@ def _lossy(bodies: Bodies) -> Iterator[tuple[Frame, Matrix]]:
         R, xi = se3.rotation(bodies.pose(frame)), bodies.twist(frame)
         drag = body.drag(machine.fluid.relative_twist(R, xi))
         yield frame, -(drag + machine.fluid.added_mass_bias(body, R, xi))
+
+
+def _of_tendons(bodies: Bodies) -> Iterator[tuple[Frame, Matrix]]:
+    """Yield what the tendons over frames do to them."""
+    for tendon in bodies.machine.tendons:
+        if tendon.frames and tendons.acts(tendon):
+            at = tendons.over_frames(bodies, tendon)
+            force = tendons.resistance(tendon, at)
+            yield from ((frame, -force * wrench) for frame, wrench in at.on_frames)
 
 
 def _pair(a: Frame, b: Frame, G_ab: Matrix, resisting: Matrix) -> Iterator[tuple[Frame, Matrix]]:
@@ -109,7 +121,7 @@ def added_masses(machine: Machine) -> list[Matrix | None]:
 
 
 def joint_resistance(machine: Machine, x: Matrix, v: Matrix) -> Matrix:
-    """Joint springs, viscous and Coulomb friction (nv); it stands on the left."""
+    """Springs and friction of joints, and of tendons over them (nv); it stands on the left."""
     parts = []
     for joint in machine.joints:
         q, rate = x[machine.x_slice[joint.name], :], v[machine.v_slice[joint.name], :]
@@ -119,11 +131,16 @@ def joint_resistance(machine: Machine, x: Matrix, v: Matrix) -> Matrix:
         if joint.has_friction:
             force += joint.friction_force(rate)
         parts.append(force)
-    return ca.SX(ca.vertcat(*parts)) if parts else ca.SX(0, 1)
+    total = ca.SX(ca.vertcat(*parts)) if parts else ca.SX(0, 1)
+    for tendon in machine.tendons:
+        if tendon.coordinates and tendons.acts(tendon):
+            at = tendons.over_joints(machine, tendon, x, v)
+            total += at.on_joints * tendons.resistance(tendon, at)
+    return total
 
 
 def potential(bodies: Bodies, x: Matrix) -> Matrix:
-    """Potential energy (J) of gravity, springs and buoyancy."""
+    """Potential energy (J) of gravity, springs, tendons and buoyancy."""
     machine = bodies.machine
     total = ca.SX(0)
     for body, G in zip(machine.bodies, bodies.poses, strict=True):
@@ -138,13 +155,17 @@ def potential(bodies: Bodies, x: Matrix) -> Matrix:
     for joint in machine.joints:
         if joint.has_spring:
             total += joint.spring_potential(x[machine.x_slice[joint.name], :])
+    for tendon in machine.tendons:
+        if tendon.has_spring:
+            at = tendons.motion(tendon, bodies, x, ca.SX(machine.nv, 1))
+            total += tendon.spring_potential(at.length)
     return total
 
 
 def dissipation(bodies: Bodies, v: Matrix) -> Matrix:
     """Power (W) turned into heat by dampers, friction and drag (relative to the fluid)."""
     machine = bodies.machine
-    lost = _joint_losses(machine, v)
+    lost = _joint_losses(machine, v) + _tendon_losses(bodies, v)
     for damper in machine.dampers:
         xi = bodies.relative_twist(*bodies.relative(damper))
         lost += ca.dot(xi, damper.wrench(xi))
@@ -157,7 +178,7 @@ def dissipation(bodies: Bodies, v: Matrix) -> Matrix:
 
 def passive_power(bodies: Bodies, v: Matrix) -> Matrix:
     """Power (W) that friction, dampers and a moving fluid give to the machine: mostly negative."""
-    given = -_joint_losses(bodies.machine, v)
+    given = -_joint_losses(bodies.machine, v) - _tendon_losses(bodies, v)
     for frame, wrench in _lossy(bodies):
         given += ca.dot(bodies.twist(frame), wrench)
     return given
@@ -170,6 +191,15 @@ def _joint_losses(machine: Machine, v: Matrix) -> Matrix:
         lost += ca.dot(rate, joint.damping_force(rate))
         if joint.has_friction:
             lost += ca.dot(rate, joint.friction_force(rate))
+    return lost
+
+
+def _tendon_losses(bodies: Bodies, v: Matrix) -> Matrix:
+    lost, x = ca.SX(0), ca.SX(bodies.machine.nx, 1)
+    for tendon in bodies.machine.tendons:
+        if tendon.lossy:
+            rate = tendons.motion(tendon, bodies, x, v).rate
+            lost += rate * tendon.lost_force(rate)
     return lost
 
 

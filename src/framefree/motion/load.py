@@ -8,6 +8,7 @@ from framefree.geometry import se3
 from framefree.machine import Frame, Machine
 from framefree.machine.values import constant_pose
 from framefree.motion.spatial import SpatialWrench, Step
+from framefree.motion.tendons import TendonMotion
 
 Matrix = Any
 
@@ -55,6 +56,13 @@ class Load:
         pose = constant_pose(frame.pose)
         step = Step(se3.rotation(pose), se3.position(pose))
         self.on_body(index, step.wrench_out(SpatialWrench.of(ca.densify(ca.SX(wrench)))).vector)
+
+    def on_tendon(self, tendon: TendonMotion, force: Matrix) -> None:
+        """Add a force along a tendon; a positive one lengthens it."""
+        if tendon.on_joints is not None:
+            self.joint_force = self.joint_force + tendon.on_joints * force
+        for frame, wrench in tendon.on_frames:
+            self.on_frame(frame, wrench * force)
 
     def on_body(self, index: int, wrench: Matrix) -> None:
         """Add a wrench on a body, in its own axes at its origin."""

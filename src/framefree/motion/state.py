@@ -29,7 +29,7 @@ import casadi as ca
 
 from framefree.geometry import se3
 from framefree.machine import Machine
-from framefree.motion import actuation, forces
+from framefree.motion import actuation, forces, tendons
 from framefree.motion.load import Load
 from framefree.motion.spatial import Matrix, SpatialWrench, Step, Twist, solve_symmetric
 
@@ -193,6 +193,21 @@ class State(ABC):
     @abstractmethod
     def joint_jacobian(self) -> Matrix:
         """The matrix with ``joint_v = joint_jacobian v`` (nv of the machine x nv)."""
+
+    def tendon(self, name: str) -> tendons.TendonMotion:
+        """Return length and rate of a tendon, and what a unit force along it does."""
+        tendon = self.machine.tendon(name)
+        return tendons.motion(tendon, self.bodies, self.joint_x, self.joint_v)
+
+    def tendon_jacobian(self, name: str) -> Matrix:
+        """Return the row (1 x nv) with ``rate of the tendon's length = row v``."""
+        at = self.tendon(name)
+        row = ca.SX(1, self.v.shape[0])
+        if at.on_joints is not None:
+            row += at.on_joints.T @ self.joint_jacobian
+        for frame, wrench in at.on_frames:
+            row += wrench.T @ self.jacobian(frame.name).value
+        return row
 
     def joint_wrenches(self, load: Load) -> list[Matrix]:
         """Return the wrench (6) that each joint carries, in the child's joint frame.

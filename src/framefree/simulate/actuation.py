@@ -11,9 +11,11 @@ import casadi as ca
 import numpy as np
 
 from framefree.machine import Machine
-from framefree.machine.actuators import JointActuator, JointForce
+from framefree.machine.actuators import Motor, TendonActuator
 from framefree.machine.values import constant
+from framefree.motion.actuation import effort, push, sensed
 from framefree.motion.load import Load
+from framefree.motion.state import State
 from framefree.simulate.errors import SimulationError
 
 Matrix = Any
@@ -105,38 +107,44 @@ def limited(machine: Machine, command: Matrix) -> Matrix:
     return result
 
 
-def actuate(load: Load, machine: Machine, x: Matrix, v: Matrix, u: Matrix, *, limits: bool) -> None:
+def actuate(load: Load, state: State, u: Matrix, *, limits: bool) -> None:
     """Add what the actuators do at inputs u to a load.
 
-    With `limits`, forces of motors stay within `JointForce.force_lower` and `force_upper`, and the
-    actuators' joint forces within the joints' `effort_limit`.
+    With `limits`, forces of motors stay within their `force_lower` and `force_upper`, what all
+    actuators of a tendon do within its limits of effort, and all of that at a joint within the
+    joint's `effort_limit`.
     """
-    at_joints: dict[str, Matrix] = {}
+    machine, total = state.machine, Load(state.machine)
+    along: dict[str, Matrix] = {}
     for actuator in machine.actuators:
-        own = u[machine.u_slice[actuator.name]]
-        joint = actuator.sensed_joint
-        q, rate = (x[machine.x_slice[joint]], v[machine.v_slice[joint]]) if joint else (None, None)
-        if isinstance(actuator, JointForce) and limits and actuator.force_limited:
-            effort = _limited_force(actuator, q, rate, own)
+        force = _limited_effort(state, actuator, u) if limits else effort(state, actuator, u)
+        if isinstance(actuator, TendonActuator):
+            along[actuator.tendon] = along.get(actuator.tendon, 0) + force
         else:
-            effort = ca.mtimes(constant(actuator.columns), own) if actuator.nu else 0
-            bias = actuator.bias(q, rate)
-            effort = effort if bias is None else effort + bias
-        if isinstance(actuator, JointActuator):
-            at_joints[actuator.joint] = at_joints.get(actuator.joint, 0) + effort
-        else:
-            load.on_frame(machine.frame(actuator.frame), effort)
-    for name, force in at_joints.items():
-        most = machine.joint(name).effort_limit
-        bounded = np.flatnonzero(np.isfinite(most)).tolist()
-        if limits and bounded:
-            force = ca.SX(force)
-            most = ca.DM(most[bounded])
-            force[bounded] = ca.fmax(ca.fmin(force[bounded], most), -most)
-        load.on_joint(name, force)
+            push(total, state, actuator, force)
+    for name, force in along.items():
+        tendon = machine.tendon(name)
+        if limits:
+            force = _clip(force, tendon.effort_lower, tendon.effort_upper)
+        total.on_tendon(state.tendon(name), force)
+    for joint in machine.joints if limits else ():
+        own = machine.v_slice[joint.name]
+        for i, most in enumerate(joint.effort_limit, start=own.start):
+            total.joint_force[i] = _clip(total.joint_force[i], -most, most)
+    load.joint_force = load.joint_force + total.joint_force
+    for index, wrench in enumerate(total.wrenches):
+        if wrench is not None:
+            load.on_body(index, wrench)
 
 
-def _limited_force(motor: JointForce, x: Matrix, v: Matrix, u: Matrix) -> Matrix:
-    """Return gear f, with f = gain u + bias within its limits."""
-    f = motor.force(x, v, u)
-    return constant(motor.gear) * ca.fmax(ca.fmin(f, motor.force_upper), motor.force_lower)
+def _limited_effort(state: State, actuator: Any, u: Matrix) -> Matrix:
+    """Return what an actuator exerts, a motor gear f with f = gain u + bias within its limits."""
+    if not isinstance(actuator, Motor) or not actuator.force_limited:
+        return effort(state, actuator, u)
+    f = actuator.force(*sensed(state, actuator), u[state.machine.u_slice[actuator.name]])
+    return constant(actuator.gear) * _clip(f, actuator.force_lower, actuator.force_upper)
+
+
+def _clip(value: Matrix, lower: float, upper: float) -> Matrix:
+    value = value if np.isinf(lower) else ca.fmax(value, lower)
+    return value if np.isinf(upper) else ca.fmin(value, upper)

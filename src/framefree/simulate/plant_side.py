@@ -48,7 +48,7 @@ class PlantSide:
         """Return what acts on the machine, and the inputs u, at a state z of the drive."""
         u = command if self.drive is None else self.drive.u(z, command)
         load = Load(self.machine)
-        actuate(load, self.machine, state.joint_x, state.joint_v, u, limits=self.limits)
+        actuate(load, state, u, limits=self.limits)
         for disturbance in self.disturbances:
             disturbance.add(load, self.machine, lambda: state.poses, moment)
         return load, u

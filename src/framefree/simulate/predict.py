@@ -63,14 +63,7 @@ class Predictor:
             state, z = system.at(x, column[:n, :], t), column[n:, :]
             u = command if self.drive is None else self.drive.u(z, command)
             load = Load(self.model)
-            actuate(
-                load,
-                self.model,
-                state.joint_x,
-                state.joint_v,
-                known.u_of_model(u),
-                limits=self.limits,
-            )
+            actuate(load, state, known.u_of_model(u), limits=self.limits)
             moving = [] if self.drive is None else [self.drive.rate(z, command)]
             return ca.vertcat(state.forward(load), *moving)
 

@@ -1,15 +1,20 @@
 """Limits of inputs: bounds, polytopes such as those of tilting thrust, and forces of servos.
 
-A motor's force is f = gain u + bias[0] + bias[1] gear . x + bias[2] gear . v. Without feedback its
-limits are bounds of u, whose ends a negative gain swaps; with feedback they depend on the state.
+A motor's force is f = gain u + bias[0] + bias[1] gear . x + bias[2] gear . v, with x and v of its
+joint or tendon. Without feedback its limits are bounds of u, whose ends a negative gain swaps; with
+feedback they depend on the state.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
+import casadi as ca
 import numpy as np
 
 from framefree.machine import Machine
-from framefree.machine.actuators import JointForce
+from framefree.machine.actuators import Motor
+from framefree.motion.actuation import sensed
+from framefree.motion.tree import Tree
 
 SLACK = 1e-9
 """Share of the numbers in a limit by which it may be exceeded: rounding."""
@@ -26,7 +31,7 @@ class ActuatorLimits:
         Bounds of single inputs, those of the forces of motors without feedback included.
     A, b : (k, nu), (k,)
         Further limits A u <= b.
-    servos : tuple of JointForce
+    servos : tuple of Motor
         Motors with limits of their force that bounds of inputs cannot express.
     """
 
@@ -35,7 +40,7 @@ class ActuatorLimits:
     upper: np.ndarray
     A: np.ndarray
     b: np.ndarray
-    servos: tuple[JointForce, ...]
+    servos: tuple[Motor, ...]
 
     @classmethod
     def of(cls, machine: Machine) -> "ActuatorLimits":
@@ -48,7 +53,7 @@ class ActuatorLimits:
             rows.append(np.zeros((len(b), machine.nu)))
             rows[-1][:, own] = A
             sides.append(b)
-            if not isinstance(actuator, JointForce):
+            if not isinstance(actuator, Motor):
                 continue
             ends = np.array([actuator.force_lower, actuator.force_upper])
             if np.any(actuator.bias_terms[1:]) or not actuator.gain:
@@ -78,17 +83,18 @@ class ActuatorLimits:
         slopes = np.zeros((len(over), 2 * nv + nu))
         over[:k] = np.maximum(self.A @ u - self.b, 0)
         slopes[:k, 2 * nv :] = self.A * (over[:k] > 0)[:, None]
-        for i, servo in enumerate(self.servos, start=k):
-            force = self._force(servo, x, v, u)
+        forces, by_state = self._forces(x, v, u) if self.servos else (np.zeros(0), slopes[:0])
+        for i, servo in enumerate(self.servos):
+            force = forces[i]
             beyond = max(force - servo.force_upper, 0.0) + min(force - servo.force_lower, 0.0)
             if not beyond:
                 continue
-            own, (_, by_x, by_v) = self.machine.v_slice[servo.joint], servo.bias_terms
-            mass = (masses[own] / np.maximum(np.abs(servo.gear), 1e-300)).min()
-            over[i] = beyond / mass
-            slopes[i, own] = by_x * servo.gear / mass
-            slopes[i, nv + own.start : nv + own.stop] = by_v * servo.gear / mass
-            slopes[i, 2 * nv + self.machine.u_slice[servo.name].start] = servo.gain / mass
+            # The velocities that a servo drives are those that its force feeds back.
+            driven = np.abs(by_state[i, :nv]) + np.abs(by_state[i, nv : 2 * nv])
+            shares = driven / np.abs(servo.bias_terms[1:]).sum()
+            mass = (masses / np.maximum(shares, 1e-300)).min()
+            over[k + i] = beyond / mass
+            slopes[k + i] = by_state[i] / mass
         return over, slopes
 
     def what_exceeds(self, x: np.ndarray, v: np.ndarray, u: np.ndarray) -> str:
@@ -97,8 +103,8 @@ class ActuatorLimits:
         if (excess > 0).any():
             row = self.A[int(excess.argmax())]
             return f"`{self.machine.u_names[int(np.abs(row).argmax())]}` exceeds its limits"
-        for servo in self.servos:
-            force = self._force(servo, x, v, u)
+        forces = self._forces(x, v, u)[0] if self.servos else ()
+        for servo, force in zip(self.servos, forces, strict=True):
             slack = SLACK * abs(force)
             if not servo.force_lower - slack <= force <= servo.force_upper + slack:
                 return f"the force of servo `{servo.name}`, {force:.4g}, exceeds its limits"
@@ -111,10 +117,26 @@ class ActuatorLimits:
         names = [f"`{n}`" for n, t in zip(self.machine.u_names, tight & free, strict=True) if t]
         return f"; inputs at their limits: {', '.join(names)}" if names else ""
 
-    def _force(self, servo: JointForce, x: np.ndarray, v: np.ndarray, u: np.ndarray) -> float:
-        """Return gain u + bias[0] + bias[1] gear . x + bias[2] gear . v, N or N m."""
-        constant, by_x, by_v = servo.bias_terms
-        force = constant + by_v * (servo.gear @ v[self.machine.v_slice[servo.joint]])
-        if by_x:
-            force += by_x * (servo.gear @ x[self.machine.x_slice[servo.joint]])
-        return float(force + servo.gain * u[self.machine.u_slice[servo.name].start])
+    def _forces(self, x: np.ndarray, v: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the forces of the servos (N or N m), and their slopes by x, v and u."""
+        forces, slopes = self._servo_forces(x, v, u)
+        return forces.full().ravel(), slopes.full()
+
+    @cached_property
+    def _servo_forces(self) -> ca.Function:
+        machine = self.machine.tree
+        x, v, u = (
+            ca.SX.sym(n, k)
+            for n, k in zip("xvu", (machine.nx, machine.nv, machine.nu), strict=True)
+        )
+        state = Tree(machine).at(x, v)
+        forces = ca.vertcat(
+            *(
+                servo.force(*sensed(state, servo), u[machine.u_slice[servo.name]])
+                for servo in self.servos
+            )
+        )
+        slopes = [state.along(forces), ca.jacobian(forces, v), ca.jacobian(forces, u)]
+        return ca.Function(
+            "servo_forces", [x, v, u], [ca.densify(forces), ca.densify(ca.horzcat(*slopes))]
+        )

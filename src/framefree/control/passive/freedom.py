@@ -95,6 +95,7 @@ class FreeFloating(Freedom):
                 ("a fluid", machine.fluid is not None),
                 ("springs", machine.springs),
                 ("dampers", machine.dampers),
+                ("tendons", machine.tendons),
             )
             if there
         ]

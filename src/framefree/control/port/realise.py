@@ -51,6 +51,8 @@ class VirtualPort:
             raise ControlError(
                 f"port laws are for trees of bodies; `{machine.name}` has loops or couplings"
             )
+        if machine.tendons:
+            raise ControlError(f"port laws know no tendons; `{machine.name}` has some")
         set_field(self, "_on_bodies", _full_ports(machine))
 
     # ------------------------------------------------------------------ what is known

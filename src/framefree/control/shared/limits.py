@@ -1,8 +1,8 @@
 """Limits of a machine's inputs: as rows ``lower <= C u <= upper``, and what they cut off.
 
 They are the limits of the inputs themselves, further half-spaces of actuators (tilting propellers),
-limits of motors' forces, and of the effort of joints. Limits of constant numbers that the others
-imply are left out of the rows: every one that is not costs a program time.
+limits of motors' forces, and of the effort of tendons and joints. Limits of constant numbers that
+the others imply are left out of the rows: every one that is not costs a program time.
 """
 
 from collections.abc import Iterator
@@ -13,9 +13,9 @@ import numpy as np
 
 from framefree.control.law import ControlError
 from framefree.machine import Machine
-from framefree.machine.actuators import JointActuator, JointForce
-from framefree.machine.joint import Joint
+from framefree.machine.actuators import JointActuator, Motor, TendonActuator
 from framefree.machine.values import constant
+from framefree.motion.actuation import directions, sensed
 from framefree.motion.state import State
 
 Matrix = Any
@@ -42,7 +42,8 @@ class InputLimits(NamedTuple):
         """
         machine = state.machine
         lower, upper = (np.array(side, float) for side in machine.input_limits)
-        rows = [*_polytopes(machine), *_motor_forces(state), *_efforts(state)]
+        rows = [*_polytopes(machine), *_motor_forces(state)]
+        rows += [effort.row for effort in _limited_efforts(state) if effort.by_u.nnz()]
         fixed, moving = [], []
         for row in rows:
             place = _single(*row)
@@ -122,7 +123,10 @@ def limited(machine: Machine) -> bool:
     """Tell whether anything limits what the actuators of a machine give."""
     inputs = np.isfinite(np.concatenate(machine.input_limits)).any()
     further = len(machine.input_polytope[1]) or any(True for _ in _limited_motors(machine))
-    return bool(inputs or further or any(True for _ in _limited_joints(machine)))
+    tendons = _driven_tendons(machine)
+    efforts = [(t.effort_lower, t.effort_upper) for t in tendons]
+    efforts += [effort_range for _, effort_range in _driven_velocities(machine)]
+    return bool(inputs or further or np.isfinite(efforts).any())
 
 
 def clipped(machine: Machine, u: Matrix) -> Matrix:
@@ -138,22 +142,31 @@ def cut(state: State, u: Matrix) -> Matrix:
     """Return the joint forces (nv) that limits of motors and joints take off and put on at u.
 
     The actuators give ``B u + bias + cut``: first the force of each motor is brought within its
-    limits, then the sum of what all actuators of a joint do to it.
+    limits, then the sum of what all actuators of a tendon do to it, then that of a joint.
     """
     machine = state.machine
-    change = ca.SX(machine.nv, 1)
+    change, at_joints = ca.SX(machine.nv, 1), ca.SX(machine.nv, 1)
+    along: dict[str, Matrix] = {}
     for motor in _limited_motors(machine):
-        x, v = state.x[machine.x_slice[motor.joint]], state.v[machine.v_slice[motor.joint]]
-        f = motor.force(x, v, u[machine.u_slice[motor.name]])
-        excess = _clip(f, motor.force_lower, motor.force_upper) - f
-        change[machine.v_slice[motor.joint]] += constant(motor.gear) * excess
-    for joint, limited in _limited_joints(machine):
-        rows, bias = _effort(state, joint)
-        own = machine.v_slice[joint.name]
-        effort = rows @ u + bias + change[own]
-        for i in limited:
-            most = float(joint.effort_limit[i])
-            change[own.start + i] += _clip(effort[i], -most, most) - effort[i]
+        f = motor.force(*sensed(state, motor), u[machine.u_slice[motor.name]])
+        excess = constant(motor.gear) * (_clip(f, motor.force_lower, motor.force_upper) - f)
+        if isinstance(motor, TendonActuator):
+            along[motor.tendon] = along.get(motor.tendon, ca.SX(0)) + excess
+        elif isinstance(motor, JointActuator):
+            change += directions(state, motor) @ excess
+            at_joints[machine.v_slice[motor.joint]] += excess
+    for effort in _tendon_efforts(state):
+        name = effort.tendon
+        force = effort.at(u) + along.get(name, ca.SX(0))
+        along[name] = along.get(name, ca.SX(0)) + _clip(force, effort.lower, effort.upper) - force
+    for name, force in along.items():
+        at = state.tendon(name)
+        change += state.tendon_jacobian(name).T @ force
+        if at.on_joints is not None:
+            at_joints += at.on_joints * force
+    for effort in _joint_efforts(state):
+        force = effort.at(u) + at_joints[effort.velocity]
+        change[effort.velocity] += _clip(force, effort.lower, effort.upper) - force
     return ca.sparsify(change)
 
 
@@ -162,36 +175,103 @@ def _clip(value: Matrix, lower: float, upper: float) -> Matrix:
     return value if np.isinf(upper) else ca.fmin(value, upper)
 
 
-def _limited_motors(machine: Machine) -> Iterator[JointForce]:
+def _limited_motors(machine: Machine) -> Iterator[Motor]:
     for actuator in machine.actuators:
-        if isinstance(actuator, JointForce) and actuator.force_limited:
+        if isinstance(actuator, Motor) and actuator.force_limited:
             yield actuator
 
 
-def _limited_joints(machine: Machine) -> Iterator[tuple[Joint, list[int]]]:
-    """Yield joints whose actuators are limited together, and which of their velocities are."""
-    for joint in machine.joints:
-        limited = np.flatnonzero(np.isfinite(joint.effort_limit)).tolist()
-        if limited and _actuators_of(machine, joint):
-            yield joint, limited
+class LimitedEffort(NamedTuple):
+    """What all actuators of one tendon or joint do to it: ``by_u u + rest``, and its limits.
+
+    `velocity` is the entry of v for a joint, `tendon` the name of a tendon.
+    """
+
+    by_u: Matrix
+    rest: Matrix
+    lower: float
+    upper: float
+    velocity: int = -1
+    tendon: str = ""
+
+    def at(self, u: Matrix) -> Matrix:
+        """Return the effort at inputs u, without limits."""
+        return self.by_u @ u + self.rest
+
+    @property
+    def row(self) -> "Row":
+        """The limits as a row and its bounds."""
+        return self.by_u, less(self.lower, self.rest), less(self.upper, self.rest)
 
 
-def _actuators_of(machine: Machine, joint: Joint) -> list[JointActuator]:
-    on_joints = (a for a in machine.actuators if isinstance(a, JointActuator))
-    return [actuator for actuator in on_joints if actuator.joint == joint.name]
+def _limited_efforts(state: State) -> list[LimitedEffort]:
+    return [*_tendon_efforts(state), *_joint_efforts(state)]
 
 
-def _effort(state: State, joint: Joint) -> tuple[Matrix, Matrix]:
-    """Return what the actuators of a joint do to it: rows (nv x nu) of u, and the rest (nv)."""
+def _tendon_efforts(state: State) -> list[LimitedEffort]:
+    """Return the efforts of tendons that are limited."""
+    machine, efforts = state.machine, []
+    for tendon in _driven_tendons(machine):
+        if np.isinf([tendon.effort_lower, tendon.effort_upper]).all():
+            continue
+        by_u, rest = ca.SX(1, machine.nu), ca.SX(0)
+        for actuator in _on_tendons(machine):
+            if actuator.tendon == tendon.name:
+                own, bias = _effort_of(state, actuator)
+                by_u, rest = by_u + own, rest + bias
+        limits = (tendon.effort_lower, tendon.effort_upper)
+        efforts.append(LimitedEffort(ca.sparsify(by_u), rest, *limits, tendon=tendon.name))
+    return efforts
+
+
+def _joint_efforts(state: State) -> list[LimitedEffort]:
+    """Return the efforts of joints that are limited, those of tendons over them included."""
     machine = state.machine
-    x, v = state.x[machine.x_slice[joint.name]], state.v[machine.v_slice[joint.name]]
-    rows, bias = ca.SX(joint.nv, machine.nu), ca.SX(joint.nv, 1)
-    for actuator in _actuators_of(machine, joint):
-        if actuator.nu:
-            rows[:, machine.u_slice[actuator.name]] = constant(actuator.columns)
-        extra = actuator.bias(x, v)
-        bias = bias if extra is None else bias + extra
-    return ca.sparsify(rows), bias
+    limited = [(k, ends) for k, ends in _driven_velocities(machine) if np.isfinite(ends).any()]
+    if not limited:
+        return []
+    by_u, rest = ca.SX(machine.nv, machine.nu), ca.SX(machine.nv, 1)
+    for actuator in machine.actuators:
+        if isinstance(actuator, JointActuator):
+            share = ca.SX.eye(machine.nv)[:, machine.v_slice[actuator.joint]]
+        elif isinstance(actuator, TendonActuator):
+            share = state.tendon(actuator.tendon).on_joints
+        else:
+            continue
+        if share is not None:
+            own, bias = _effort_of(state, actuator)
+            by_u, rest = by_u + share @ own, rest + share @ bias
+    by_u = ca.sparsify(by_u)
+    return [LimitedEffort(by_u[k, :], rest[k], *ends, velocity=k) for k, ends in limited]
+
+
+def _effort_of(state: State, actuator: Any) -> tuple[Matrix, Matrix]:
+    """Return what an actuator exerts: rows (k x nu) of u, and the rest (k)."""
+    columns, machine = constant(actuator.columns), state.machine
+    rows = ca.SX(columns.shape[0], machine.nu)
+    if actuator.nu:
+        rows[:, machine.u_slice[actuator.name]] = columns
+    bias = actuator.bias(*sensed(state, actuator))
+    return rows, ca.SX(columns.shape[0], 1) if bias is None else bias
+
+
+def _on_tendons(machine: Machine) -> list[TendonActuator]:
+    return [actuator for actuator in machine.actuators if isinstance(actuator, TendonActuator)]
+
+
+def _driven_tendons(machine: Machine) -> list[Any]:
+    names = {actuator.tendon for actuator in _on_tendons(machine)}
+    return [tendon for tendon in machine.tendons if tendon.name in names]
+
+
+def _driven_velocities(machine: Machine) -> Iterator[tuple[int, tuple[float, float]]]:
+    """Yield velocities of joints that actuators drive, directly or by tendons, and their limits."""
+    driven = {a.joint for a in machine.actuators if isinstance(a, JointActuator)}
+    pulled = {name for tendon in _driven_tendons(machine) for name in tendon.coordinates}
+    for joint in machine.joints:
+        if joint.name in driven or pulled.intersection(joint.x_names):
+            for i, most in enumerate(joint.effort_limit, machine.v_slice[joint.name].start):
+                yield i, (-most, most)
 
 
 def _polytopes(machine: Machine) -> list[Row]:
@@ -211,8 +291,7 @@ def _motor_forces(state: State) -> list[Row]:
     """Return the limits of gain u + (bias) of motors that have them."""
     machine, rows = state.machine, []
     for motor in _limited_motors(machine):
-        x, v = state.x[machine.x_slice[motor.joint]], state.v[machine.v_slice[motor.joint]]
-        own, row = ca.SX(motor.force(x, v, 0)), ca.SX(1, machine.nu)
+        own, row = ca.SX(motor.force(*sensed(state, motor), 0)), ca.SX(1, machine.nu)
         row[machine.u_slice[motor.name]] = motor.gain
         rows.append((row, less(motor.force_lower, own), less(motor.force_upper, own)))
     return rows
@@ -221,18 +300,6 @@ def _motor_forces(state: State) -> list[Row]:
 def less(limit: float, own: Matrix) -> Matrix:
     """Return limit - own, a number where the limit is infinite."""
     return ca.SX(limit) if np.isinf(limit) else limit - own
-
-
-def _efforts(state: State) -> list[Row]:
-    """Return the limits of what all actuators of a joint together do to it."""
-    limits = []
-    for joint, limited in _limited_joints(state.machine):
-        rows, bias = _effort(state, joint)
-        for i in limited:
-            most = float(joint.effort_limit[i])
-            if rows[i, :].nnz():
-                limits.append((rows[i, :], -most - bias[i], most - bias[i]))
-    return limits
 
 
 def _single(row: Matrix, low: Matrix, high: Matrix) -> tuple[int, float, float] | None:

@@ -1,8 +1,15 @@
 """Actuators, by what they push; `base.py` holds the contract for adding one."""
 
-from framefree.machine.actuators.base import Actuator, FrameActuator, JointActuator
+from framefree.machine.actuators.base import (
+    Actuator,
+    FrameActuator,
+    JointActuator,
+    TendonActuator,
+)
 from framefree.machine.actuators.joint_force import JointForce, motors
+from framefree.machine.actuators.motor import Motor
 from framefree.machine.actuators.propeller import Propeller, SpinningPropeller, TiltingPropeller
+from framefree.machine.actuators.tendon_force import TendonForce
 from framefree.machine.actuators.wrench import Wrench
 
 __all__ = [
@@ -10,8 +17,11 @@ __all__ = [
     "FrameActuator",
     "JointActuator",
     "JointForce",
+    "Motor",
     "Propeller",
     "SpinningPropeller",
+    "TendonActuator",
+    "TendonForce",
     "TiltingPropeller",
     "Wrench",
     "motors",

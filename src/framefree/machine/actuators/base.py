@@ -1,12 +1,13 @@
-"""Actuators turn inputs u into forces on joints or wrenches on frames, within limits.
+"""Actuators turn inputs u into forces on joints and tendons or wrenches on frames, within limits.
 
-To add one, subclass `JointActuator` or `FrameActuator` and give
+To add one, subclass `JointActuator`, `TendonActuator` or `FrameActuator` and give
 
 1. ``nu`` and ``u_names``: its inputs;
-2. ``columns``: the generalised force on its joint (nv x nu), or the wrench on its frame in the
-   frame's axes (6 x nu, linear part first), per unit of each input;
+2. ``columns``: the generalised force on its joint (nv x nu), the force along its tendon (1 x nu),
+   or the wrench on its frame in the frame's axes (6 x nu, linear part first), per unit of each
+   input;
 3. ``bias(x, v)``: the force or wrench without input, a function of the coordinates and velocities
-   of its joint over casadi; None where there is none.
+   of its joint, or of length and rate of its tendon, over casadi; None where there is none.
 
 Forces act on the right side: M a + c + ... = B u + bias. The machine's B(x) is assembled from these
 by `framefree.motion`, where Jacobians live.
@@ -81,6 +82,13 @@ class JointActuator(Actuator):
     def sensed_joint(self) -> str | None:
         """The joint that is pushed."""
         return self.joint
+
+
+class TendonActuator(Actuator):
+    """An actuator that exerts a force along a tendon; a positive one lengthens it."""
+
+    tendon: str
+    tendon_fields = ("tendon",)
 
 
 class FrameActuator(Actuator):

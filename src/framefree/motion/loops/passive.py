@@ -91,6 +91,7 @@ def _alone(
     return SimpleNamespace(
         springs=(part,) if kind == "spring" else (),
         dampers=(part,) if kind == "damper" else (),
+        tendons=(),
         fluid=None if fluid is None or kind != "immersed" else replace(fluid, immersed=(part,)),
         bodies=owners,
         body_index={"world": -1, **{body.name: k for k, body in enumerate(owners)}},

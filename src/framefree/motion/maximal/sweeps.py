@@ -1,8 +1,8 @@
 """Quantities of the maximal formulation as native loops over bodies, for machines of any length.
 
 The code of these kernels does not grow with the number of bodies; their cost is linear in it. They
-serve every tree with springs, dampers and fluid; loops and couplings need straight-line code. The
-steps below are the formulas of `joints` and `graph`, for one body.
+serve every tree with springs, dampers and fluid; loops, couplings and tendons need straight-line
+code. The steps below are the formulas of `joints` and `graph`, for one body.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from framefree.motion.spatial import Matrix, SpatialWrench, Step, Twist
 
 def supports_loops(machine: Machine) -> bool:
     """Tell whether a machine's quantities can be native loops."""
-    return not (machine.closed or len(machine.parameters))
+    return not (machine.closed or machine.tendons or len(machine.parameters))
 
 
 # ---------------------------------------------------------------------------- steps

@@ -70,6 +70,7 @@ class LagrangianSystem(System):
     frames: ClassVar[tuple] = ()
     springs: ClassVar[tuple] = ()
     dampers: ClassVar[tuple] = ()
+    tendons: ClassVar[tuple] = ()
     fluid: ClassVar[None] = None
     gravity: ClassVar[tuple[float, ...]] = (0.0, 0.0, -9.81)
     body_index: ClassVar[Mapping[str, int]] = MappingProxyType({WORLD: -1})

@@ -216,6 +216,8 @@ class BodySystem(System):
     actuators: Sequence[Any] = ()
     geometry: Sequence[Any] = ()
 
+    tendons: ClassVar[tuple] = ()
+
     def __post_init__(self) -> None:
         for name in ("poses", "bodies", "frames", "springs", "dampers", "actuators", "geometry"):
             object.__setattr__(self, name, tuple(getattr(self, name)))

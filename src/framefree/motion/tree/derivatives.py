@@ -107,7 +107,8 @@ class TreeSlopes:
     def _rest(self, a: Matrix) -> Matrix:
         """Return the force (nv) of all but rigid bodies: rotors, joints' own, springs, fluid."""
         state, machine = self.state, self.machine
-        if not (machine.springs or machine.dampers or machine.fluid):
+        over_frames = any(tendon.frames for tendon in machine.tendons)
+        if not (machine.springs or machine.dampers or machine.fluid or over_frames):
             return self._armature @ a + state.resistance
         links = state.links
         added = [

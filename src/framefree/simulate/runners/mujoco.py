@@ -108,7 +108,7 @@ class MujocoRunner(Runner):
         for disturbance in loop.disturbances:
             disturbance.add(ours, loop.machine, lambda: tree.poses, moment)
         if not self.written.actuators:
-            actuate(ours, loop.machine, state.joint_x, state.joint_v, u, limits=loop.limits)
+            actuate(ours, state, u, limits=loop.limits)
         for body, wrench in zip(
             loop.machine.bodies, forces.body_wrenches(tree.bodies), strict=True
         ):
