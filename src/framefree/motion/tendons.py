@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import casadi as ca
 
 from framefree.machine import Frame, Machine
-from framefree.machine.tendon import TendonReach, Tendon
+from framefree.machine.tendon import Tendon, TendonReach
 from framefree.motion.spatial import Matrix
 
 if TYPE_CHECKING:
