@@ -8,10 +8,15 @@ run) and give
 2. ``control(t, x, v, reference, memory)``: the `Command`, as casadi expressions. x and v are the
    model's coordinates and velocities, columns;
 3. ``needs``: names of the reference signals it reads;
-4. ``memory``: the initial value of what the law carries from one evaluation to the next, if any;
-   `Command.memory` is its next value. Where the law is evaluated at every stage of an integrator,
-   memory changes once a step, with its value at the start of the step;
-5. ``units``: units of its signals, for the record: {"V": "J"}.
+4. ``memory``: the initial value of what the law carries with it, if any; ``first_memory(x, v)``
+   where it depends on the first state. The memory changes in two ways. `Command.rate` is its rate:
+   it is integrated with the loop, by the integrator together with the velocities where the law is
+   evaluated at every stage, and over the control period with the value at its beginning where the
+   law is sampled. `Command.memory` is what it becomes at an evaluation (or, where the law is
+   evaluated at every stage, once a step); a law that gives both has the rate added to it;
+5. ``timed(timing)``: the law as it must be for a control period and a delay, where it matters: a
+   law that remembers its own commands;
+6. ``units``: units of its signals, for the record: {"V": "J"}.
 
 A law that cannot be written as expressions, such as one with an iterative solver in it, is a
 `NumericLaw`: it gives ``command`` on NumPy arrays instead of ``control``, says in ``signals`` what
@@ -51,11 +56,35 @@ class Command(NamedTuple):
         Anything worth recording: "V", "V_rate", errors.
     memory : casadi column or None
         Next value of the memory; None keeps it.
+    rate : casadi column or None
+        Rate of the memory, per s; None where it does not move by itself.
     """
 
     u: Matrix
     signals: Mapping[str, Matrix] = _NOTHING
     memory: Matrix | None = None
+    rate: Matrix | None = None
+
+    def memory_after(self, memory: Matrix, period: Matrix) -> Matrix:
+        """Return the memory a control period after it was `memory`."""
+        following = memory if self.memory is None else self.memory
+        return following if self.rate is None else following + period * self.rate
+
+
+class Timing(NamedTuple):
+    """When a law is evaluated and when its commands act.
+
+    Attributes
+    ----------
+    period : float
+        Control period, s; 0 where the law is evaluated all the time.
+    delay : int
+        Control periods from the state that the law is evaluated at to the use of its command. A
+        prediction over the delay makes it 0.
+    """
+
+    period: float = 0.0
+    delay: int = 0
 
 
 class AnyLaw(ABC):
@@ -74,6 +103,14 @@ class AnyLaw(ABC):
     def memory(self) -> np.ndarray:
         """Initial memory (n,)."""
         return np.zeros(0)
+
+    def first_memory(self, x: Matrix, v: Matrix) -> Matrix:
+        """Return the initial memory at the first state, casadi columns of the law's machine."""
+        return ca.DM(self.memory)
+
+    def timed(self, timing: Timing) -> "AnyLaw":
+        """Return the law for a control period and a delay; most laws do not depend on them."""
+        return self
 
 
 class Law(AnyLaw):

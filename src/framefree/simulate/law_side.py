@@ -121,6 +121,13 @@ class LawSide:
                 )
         return reference
 
+    def first_memory(self, x: Matrix, v: Matrix) -> Matrix:
+        """Return the law's memory at the first state of the plant's joints."""
+        if self.law is None:
+            return ca.SX(0, 1)
+        known = self.correspondence
+        return self.law.first_memory(known.x(x), known.v(v))
+
     # ------------------------------------------------------------------ what it says
 
     def command(self, inputs: LawInputs, memory: Matrix, output: Matrix) -> Command:
@@ -140,4 +147,4 @@ class LawSide:
         u = self.correspondence.u(u)
         if self.limits:
             u = limited(self.machine, u)
-        return Command(u, made.signals, memory if made.memory is None else made.memory)
+        return made._replace(u=u)

@@ -9,7 +9,7 @@ command held in between. Everything that one step hands to the next is a named s
 
     x, v         coordinates and velocities of the plant
     drive        state of the drive behind the commands
-    memory       what the law remembers
+    memory       what the law remembers; it moves with x and v where the law gives its rate
     pipe         commands on their way, the oldest first
     held         the command that acts; only where it is needed again: for predictions, and where
                  one step of the loop is one of the integrator; then also
@@ -101,15 +101,15 @@ class ControlLoop:
             following = self.transmit(command)  # delay, hold
             acting = following["held"]
             steps = 1 if self.gated else self.ratio
-        elif "memory" in s:
-            following["memory"] = self.command_at(s["time"], state, s["memory"]).memory
-        x, column = s["x"], ca.vertcat(s["v"], self.symbol("drive"))
+        x, column = s["x"], self._column
         for k in range(steps):  # drive, actuators, disturbances, dynamics
             x, column = self.plant_side.advance(
                 integrator, self._rates(acting), s["time"] + k * s["h"], s["h"], x, column
             )
         following["x"] = x
-        following["v"], following["drive"] = self.plant_side.split(column)
+        following |= self._split(column)
+        if not self.ratio and "memory" in s:
+            following["memory"] += self._jump(state)
         following["law_output"] = self.symbol("law_output")
         return self._function("step", {f"{name}_next": following[name] for name in self.states})
 
@@ -140,8 +140,14 @@ class ControlLoop:
     def _sent(self, command: Command) -> dict[str, Matrix]:
         """Return held, pipe and memory where a command is sent; held even if it is no state."""
         nu, queue = self.machine.nu, ca.vertcat(self.symbol("pipe"), command.u)
-        sent = {"held": queue[:nu, :], "pipe": queue[nu:, :], "memory": command.memory}
+        memory = command.memory_after(self.symbol("memory"), self.ratio * self.symbols["h"])
+        sent = {"held": queue[:nu, :], "pipe": queue[nu:, :], "memory": memory}
         return {name: sent[name] for name in sent if name == "held" or name in self.symbols}
+
+    def _jump(self, state: State) -> Matrix:
+        """Return by how much an evaluation changes the memory of a law evaluated all the time."""
+        memory = self.symbols["memory"]
+        return self.command_at(self.symbols["time"], state, memory).memory_after(memory, 0) - memory
 
     def acting(self, state: State) -> tuple[Matrix, Command]:
         """Return the command that acts at a state of the loop, and the one that the law makes."""
@@ -154,27 +160,41 @@ class ControlLoop:
 
     # ------------------------------------------------------------------ the plant's side
 
+    @property
+    def _column(self) -> Matrix:
+        """What the integrator moves beside x: v, drive, and the memory that moves with them."""
+        moving = ca.SX(0, 1) if self.ratio else self.symbol("memory")
+        return ca.vertcat(self.symbols["v"], self.symbol("drive"), moving)
+
+    def _split(self, column: Matrix) -> dict[str, Matrix]:
+        """Return the parts of such a column by name."""
+        ends = np.cumsum([self.symbol(name).shape[0] for name in ("v", "drive")]).tolist()
+        parts = {"v": column[: ends[0], :], "drive": column[ends[0] : ends[1], :]}
+        return parts if self.ratio else {**parts, "memory": column[ends[1] :, :]}
+
     def _rates(self, command: Matrix) -> Any:
-        """Return the rates of v and drive under a command, or under the law where none is held."""
+        """Return the rates of a column under a command, or under the law where none is held."""
 
         def rates(moment: Moment, x: Matrix, column: Matrix) -> Matrix:
-            inputs = [*moment, x, column, command, self.symbol("memory"), *self._parameters]
-            return self._rates_function(*inputs)
+            return self._rates_function(*moment, x, column, command, *self._parameters)
 
         return rates
 
     @cached_property
     def _rates_function(self) -> ca.Function:
         moment = Moment(ca.SX.sym("t"), ca.SX.sym("start"), ca.SX.sym("h"))
-        x, memory = self.symbols["x"], self.symbol("memory")
-        column = ca.SX.sym("column", self.plant.sizes["v"] + self.symbol("drive").shape[0])
-        v, z = self.plant_side.split(column)
-        command = held = ca.SX.sym("command", self.machine.nu if self.ratio else 0)
-        state = self.plant.at(x, v, moment.t)
+        x, column = self.symbols["x"], ca.SX.sym("column", self._column.shape[0])
+        parts = self._split(column)
+        acting = held = ca.SX.sym("command", self.machine.nu if self.ratio else 0)
+        state = self.plant.at(x, parts["v"], moment.t)
+        rates = []
         if not self.ratio:
-            command = self.command_at(moment.t, state, memory).u
-        inputs = [*moment, x, column, held, memory, *self._parameters]
-        return ca.Function("rates", inputs, [self.plant_side.rates(state, moment, z, command)])
+            command = self.command_at(moment.t, state, parts["memory"])
+            acting, size = command.u, parts["memory"].shape[0]
+            rates = [ca.SX(size, 1) if command.rate is None else command.rate]
+        rates = [self.plant_side.rates(state, moment, parts["drive"], acting), *rates]
+        inputs = [*moment, x, column, held, *self._parameters]
+        return ca.Function("rates", inputs, [ca.densify(ca.vertcat(*rates))])
 
     @property
     def _parameters(self) -> list[Matrix]:
@@ -184,14 +204,14 @@ class ControlLoop:
     # ------------------------------------------------------------------ parts of a step
 
     def trial(self, integrator: DormandPrince) -> ca.Function:
-        """Return a step of x, v and drive with the command held, and its largest relative error."""
+        """Return a step of x and column with the command held, and its largest relative error."""
         s = self.symbols
-        column = ca.vertcat(s["v"], self.symbol("drive"))
         x, column, error = self.plant_side.advance_with_error(
-            integrator, self._rates(self.symbol("held")), s["time"], s["h"], s["x"], column
+            integrator, self._rates(self.symbol("held")), s["time"], s["h"], s["x"], self._column
         )
-        v, drive = self.plant_side.split(column)
-        moved = {"x": x, "v": v, "drive": drive}
+        moved = {"x": x, **self._split(column)}
+        if "memory" in moved and "memory" in s:
+            moved["memory"] += self._jump(self.plant.at(s["x"], s["v"], s["time"]))
         outputs = {f"{name}_next": moved[name] for name in moved if name in s}
         return self._function("trial", {**outputs, "error": error})
 
@@ -240,20 +260,46 @@ class ControlLoop:
         names = ("x", "v", "drive", "memory", "pipe", "held", "count", "law_output")
         return tuple(name for name in names if name in self.symbols)
 
-    def start(self, x: np.ndarray, v: np.ndarray, u: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the first values of all states; x and v are the plant's own, u the inputs."""
+    def start(
+        self, x: np.ndarray, v: np.ndarray, u: np.ndarray, constants: dict[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """Return the first values of all states.
+
+        x and v are the plant's own, one state or many; u are the inputs before, and `constants` the
+        values of the loop's parameters.
+        """
         output = self.law_side.output
         values = {
             "x": x,
             "v": v,
             "drive": np.zeros(0) if self.drive is None else self.drive.start(u),
-            "memory": np.zeros(0) if self.law is None else np.asarray(self.law.memory, float),
+            "memory": self._first_memory(x, v, constants) if "memory" in self.symbols else None,
             "pipe": np.tile(u, self.delay),
             "held": u,
             "count": np.zeros(1),
             "law_output": np.zeros(0 if output is None else output.size),
         }
         return {name: values[name] for name in self.states}
+
+    def _first_memory(
+        self, x: np.ndarray, v: np.ndarray, constants: dict[str, np.ndarray]
+    ) -> np.ndarray:
+        """Return the law's memory (n,) or (batch, n) at the first state."""
+        s = self.symbols
+        state = self.plant.at(s["x"], s["v"], s["time"])
+        memory = self.law_side.first_memory(state.joint_x, state.joint_v)
+        if ca.SX(memory).shape != s["memory"].shape:
+            raise SimulationError(
+                f"the law's memory has {s['memory'].shape[0]} entries, its first memory shape "
+                f"{ca.SX(memory).shape}"
+            )
+        values = {"x": x, "v": v, **constants}
+        first = ca.Function("first", [*(s[k] for k in values), s["time"]], [ca.densify(memory)])
+        lead = np.broadcast_shapes(*(array.shape[:-1] for array in values.values()))
+        full = [np.broadcast_to(a, (*lead, a.shape[-1])) for a in values.values()]
+        rows = zip(*full, strict=True) if lead else [full]
+        columns = [np.array(first(*row, 0.0)).ravel() for row in rows]
+        return np.array(columns if lead else columns[0])
 
     def symbol(self, name: str) -> Matrix:
         """Return the symbol of a state or input; empty where the loop does without."""

@@ -16,7 +16,7 @@ from framefree.simulate.integrators import DormandPrince, Integrator
 
 Matrix = Any
 Rates = Callable[[Moment, Matrix, Matrix], Matrix]
-"""From a moment, coordinates x and column (v, drive) to the rates of that column."""
+"""From a moment, x and a column that begins with v to the rates of that column."""
 
 
 @dataclass(frozen=True)
@@ -61,15 +61,15 @@ class PlantSide:
 
     # ------------------------------------------------------------------ steps
 
-    def split(self, column: Matrix) -> tuple[Matrix, Matrix]:
-        """Return v and the state of the drive, which integrators move as one column."""
+    def _split(self, column: Matrix) -> tuple[Matrix, Matrix]:
+        """Return v and what integrators move with it in one column."""
         n = self.plant.sizes["v"]
         return column[:n, :], column[n:, :]
 
     def advance(
         self, integrator: Integrator, rates: Rates, t: Matrix, h: Matrix, x: Matrix, column: Matrix
     ) -> tuple[Matrix, Matrix]:
-        """Return x and (v, drive) after one step of the integrator, on the constraints."""
+        """Return x and column after one step of the integrator, on the constraints."""
         dynamics = self._dynamics(integrator, rates, t, h)
         x, column = integrator.step(dynamics, self._group, t, x, column, h)
         return self._projected(integrator, t + h, x, column)
@@ -83,7 +83,7 @@ class PlantSide:
         x: Matrix,
         column: Matrix,
     ) -> tuple[Matrix, Matrix, Matrix]:
-        """Return x and (v, drive) after a step, and its largest relative error."""
+        """Return x and column after a step, and its largest relative error."""
         dynamics = self._dynamics(integrator, rates, t, h)
         x, moved, error_x, error_v = integrator.step_with_error(
             dynamics, self._group, t, x, column, h
@@ -104,9 +104,9 @@ class PlantSide:
 
         def dynamics(t: Matrix, x: Matrix, column: Matrix) -> Matrix:
             if project:
-                v, z = self.split(column)
+                v, rest = self._split(column)
                 x, v = self.plant.restore(x, v, t, 1)
-                column = ca.vertcat(v, z)
+                column = ca.vertcat(v, rest)
             return rates(Moment(t, start, h), x, column)
 
         return dynamics
@@ -116,8 +116,8 @@ class PlantSide:
     ) -> tuple[Matrix, Matrix]:
         if not self.plant.keeps:
             return x, column
-        v, z = self.split(column)
+        v, rest = self._split(column)
         # A round squares the error that a step leaves: one is enough for a small error, and three
         # for that of low orders near a singular position.
         x, v = self.plant.restore(x, v, t, 1 if integrator.order >= 4 else 3)
-        return x, ca.vertcat(v, z)
+        return x, ca.vertcat(v, rest)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from framefree.control.law import Timing
 from framefree.motion import ClosureError, Equations
 from framefree.motion.constrained import Constrained
 from framefree.motion.constrained.scales import velocity_units
@@ -88,7 +89,7 @@ class Segment:
             )
         return ControlLoop(
             native_plant(scene.machine, formulation),
-            scene.law,
+            None if scene.law is None else scene.law.timed(self._timing),
             scene.reference,
             options.disturbances,
             options.limits,
@@ -99,6 +100,14 @@ class Segment:
             options.noise is not None,
             self._predictor(),
         )
+
+    @property
+    def _timing(self) -> Timing:
+        """When the law is evaluated and when its commands act."""
+        options = self.options
+        period = options.ratio * options.dt
+        ahead = round(options.lead / period) if period else 0
+        return Timing(period, max(options.delay - ahead, 0))
 
     def _predictor(self) -> Predictor | None:
         options, scene = self.options, self.scene
@@ -149,7 +158,8 @@ class Segment:
                 x, v = (np.array([pair[i] for pair in pairs]) for i in range(2))
         except ClosureError as error:
             raise SimulationError(str(error)) from None
-        first = self.loop.start(np.asarray(x, float), np.asarray(v, float), u)
+        x, v = np.asarray(x, float), np.asarray(v, float)
+        first = self.loop.start(x, v, u, self._constants())
         if self.batch is not None:
             first = {k: np.broadcast_to(a, (self.batch, a.shape[-1])) for k, a in first.items()}
         kept = ("drive", "pipe", "held", "count", *(("memory",) if self._same_law else ()))
