@@ -89,11 +89,11 @@ def test_drag_takes_power_and_is_odd():
     body = Immersed("b", linear_drag=(1, 2, 3, 4, 5, 6), quadratic_drag=(6, 5, 4, 3, 2, 1))
     for _ in range(20):
         xi = rng.normal(size=6)
-        drag = numeric(body.drag(casadi.DM(xi))).ravel()
+        drag = numeric(body.drag(casadi.DM(xi), Fluid(()))).ravel()
         expected = np.arange(1, 7) * xi + np.arange(6, 0, -1) * np.abs(xi) * xi
         assert np.allclose(drag, expected, atol=1e-14)
         assert xi @ drag > 0
-        assert np.allclose(numeric(body.drag(casadi.DM(-xi))).ravel(), -drag)
+        assert np.allclose(numeric(body.drag(casadi.DM(-xi), Fluid(()))).ravel(), -drag)
 
 
 def test_refusals_come_together():

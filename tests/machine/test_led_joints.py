@@ -9,7 +9,9 @@ from framefree.geometry import Moments
 from framefree.machine import (
     Body,
     Coupling,
+    Fluid,
     Frame,
+    Immersed,
     Joint,
     Loop,
     Machine,
@@ -17,7 +19,6 @@ from framefree.machine import (
     Revolute,
     Spherical,
 )
-from framefree.machine.fluid import Fluid, Immersed
 from framefree.motion.constrained import Constrained
 
 ROD = Moments.of_body(1.0, (0, 0, 0.2), np.diag([0.02, 0.02, 0.001]))

@@ -123,12 +123,6 @@ def test_actuators_give_their_joint_armature_and_damping_through_the_gear():
             'not supported; `without="actuator"` leaves out all',
         ),
         (
-            "",
-            '<option density="1.2" viscosity="0.1"/>',
-            "the text, <option>, line 2: `density` = 1.2: MuJoCo's fluid forces are not supported, "
-            'use a Fluid; `without="fluid"` leaves it out',
-        ),
-        (
             '<equality>\n<tendon tendon1="t"/></equality>'
             '<tendon><fixed name="t"><joint joint="j" coef="1"/></fixed></tendon>',
             "",

@@ -214,10 +214,10 @@ def test_paths_that_lead_nowhere_come_together():
         "`elbow.mass`: Joint `elbow` has no tunable number `mass`; it has friction_width, "
         "parent_pose.<x, y, z, rx, ry, rz>, child_pose.<x, y, z, rx, ry, rz>, armature, damping, "
         "friction, stiffness",
-        "`gravity.w` leads nowhere; there are gravity.<xyz>, fluid.density, fluid.current.<xyz>, "
-        "fluid.<frame>.volume and fluid.<frame>.center.<xyz>",
-        "`fluid.salt` leads nowhere; there are gravity.<xyz>, fluid.density, fluid.current.<xyz>, "
-        "fluid.<frame>.volume and fluid.<frame>.center.<xyz>",
+        "`gravity.w` leads nowhere; there are gravity.<xyz>, fluid.density, fluid.viscosity, "
+        "fluid.current.<xyz>, fluid.<frame>.volume and fluid.<frame>.center.<xyz>",
+        "`fluid.salt` leads nowhere; there are gravity.<xyz>, fluid.density, fluid.viscosity, "
+        "fluid.current.<xyz>, fluid.<frame>.volume and fluid.<frame>.center.<xyz>",
         "`slide.mass`: Body `slide` has no tunable number `mass`; it has length",
         "`mass`: part `mass` is unknown; known: `coil`, `elbow`, `euler`, `fan`, `finger`, `gear`, "
         "`grease`, `home`, `hook`, `jet`, `lower`, `mill` and 9 more",

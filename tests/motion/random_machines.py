@@ -11,9 +11,11 @@ from framefree.machine import (
     Continuous,
     Cylindrical,
     Fixed,
+    Fluid,
     Frame,
     Free,
     Helical,
+    Immersed,
     Joint,
     Machine,
     Planar,
@@ -23,7 +25,6 @@ from framefree.machine import (
     Universal,
 )
 from framefree.machine.damper import Damper
-from framefree.machine.fluid import Fluid, Immersed
 from framefree.machine.spring import Spring
 
 

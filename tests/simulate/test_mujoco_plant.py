@@ -12,9 +12,11 @@ from framefree.machine import (
     Body,
     Continuous,
     Cylindrical,
+    Fluid,
     Frame,
     Free,
     Helical,
+    Immersed,
     Joint,
     Planar,
     Prismatic,
@@ -24,7 +26,6 @@ from framefree.machine import (
 )
 from framefree.machine.actuators import Propeller, SpinningPropeller
 from framefree.machine.damper import Damper
-from framefree.machine.fluid import Fluid, Immersed
 from framefree.machine.spring import Spring
 from framefree.simulate import Noise, Pulse, SetParameters, SimulationError, simulate
 

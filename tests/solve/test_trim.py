@@ -13,8 +13,10 @@ from framefree.geometry import Moments
 from framefree.machine import (
     Body,
     Coupling,
+    Fluid,
     Frame,
     Free,
+    Immersed,
     Joint,
     Machine,
     Prismatic,
@@ -22,7 +24,6 @@ from framefree.machine import (
     Spherical,
 )
 from framefree.machine.actuators import JointForce, Propeller, TiltingPropeller, Wrench, motors
-from framefree.machine.fluid import Fluid, Immersed
 from framefree.motion.tree import Tree
 from framefree.solve import SolveError, assemble, equilibrium, stability, trim
 from framefree.solve.balance import Balance, small_motions

@@ -55,7 +55,7 @@ def idle_joints(machine: Machine) -> list[str]:
     frame, of all that it carries.
     """
     immersed = machine.fluid.immersed if machine.fluid is not None else ()
-    wet = {machine.frame(part.frame).body for part in immersed}
+    wet = {machine.frame(part.frame).body for part in immersed if part.resists_acceleration}
     idle = []
     felt, carried = felt_inertias(machine), carried_inertias(machine)
     for joint, could_feel, inertia in zip(machine.joints, felt, carried, strict=True):

@@ -213,7 +213,7 @@ def without_losses(machine: Machine) -> Machine:
     joints = [replace(j, damping=0.0, friction=0.0) if j.nv else j for j in machine.joints]
     fluid = machine.fluid
     if fluid is not None:
-        smooth = [replace(b, linear_drag=0.0, quadratic_drag=0.0) for b in fluid.immersed]
+        smooth = [body.inert for body in fluid.immersed if body.inert is not None]
         fluid = replace(fluid, immersed=smooth, current=(0.0, 0.0, 0.0))
     tendons = [replace(t, damping=0.0, friction=0.0) for t in machine.tendons]
     return replace(machine, joints=joints, dampers=(), tendons=tendons, fluid=fluid)

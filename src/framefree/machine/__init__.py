@@ -16,8 +16,9 @@ from framefree.machine.actuators import (
 from framefree.machine.body import WORLD, Body
 from framefree.machine.coupling import Coupling, Linear, Polynomial
 from framefree.machine.damper import Damper
-from framefree.machine.fluid import Fluid, Immersed
+from framefree.machine.fluid import Fluid
 from framefree.machine.frame import Frame
+from framefree.machine.immersed import Immersed, ImmersedBox, ImmersedEllipsoid
 from framefree.machine.joint import Joint
 from framefree.machine.joints import (
     Continuous,
@@ -59,6 +60,8 @@ __all__ = [
     "Free",
     "Helical",
     "Immersed",
+    "ImmersedBox",
+    "ImmersedEllipsoid",
     "Joint",
     "JointActuator",
     "JointForce",

@@ -114,7 +114,7 @@ def _weightless(machine: Any, index: int) -> bool:
         return False
     carried = machine.subtree(joint.child)
     immersed = machine.fluid.immersed if machine.fluid is not None else ()
-    wet = {machine.frame(part.frame).body for part in immersed}
+    wet = {machine.frame(part.frame).body for part in immersed if part.resists_acceleration}
     bodies = [machine.bodies[i] for i in carried]
     return all(body.massless and body.name not in wet for body in bodies)
 

@@ -11,8 +11,9 @@ import numpy as np
 from framefree.geometry.moments import Moments
 from framefree.machine.body import WORLD, Body
 from framefree.machine.checks import GROUPS
-from framefree.machine.fluid import Fluid, Immersed
+from framefree.machine.fluid import Fluid
 from framefree.machine.frame import Frame
+from framefree.machine.immersed import InFluid
 from framefree.machine.joint import JOINT_NUMBERS, Joint
 from framefree.machine.joints import JointKind, Locked
 from framefree.machine.names import REFERRING, NamedPart, find, renamed, with_name_changed
@@ -48,7 +49,7 @@ def attached(machine: Any, parts: tuple[Any, ...]) -> dict[str, Any]:
     for part in parts:
         if isinstance(part, Fluid):
             fields["fluid"] = part
-        elif isinstance(part, Immersed):
+        elif isinstance(part, InFluid):
             fluid = fields.get("fluid", machine.fluid) or Fluid(())
             fields["fluid"] = replace(fluid, immersed=(*fluid.immersed, part))
         else:
@@ -107,7 +108,7 @@ def prefixed_path(path: str, prefix: str) -> str:
     """Return the path of a number of a merged machine."""
     if path.startswith("gravity."):
         return path
-    if path.startswith(("fluid.density", "fluid.current")):
+    if path.startswith(("fluid.density", "fluid.current", "fluid.viscosity")):
         return path
     if path.startswith("fluid."):
         return f"fluid.{prefix}{path.removeprefix('fluid.')}"
@@ -273,6 +274,7 @@ def _grounded(machine: Any, theirs: tuple, anchor: str, body: str, where: Any) -
 def _mixed(fluid: Fluid | None, other: Fluid | None) -> Fluid | None:
     if fluid is None or other is None:
         return fluid or other
-    if fluid.density != other.density or not np.array_equal(fluid.current, other.current):
+    same = fluid.density == other.density and fluid.viscosity == other.viscosity
+    if not (same and np.array_equal(fluid.current, other.current)):
         raise MachineError("the machines must have the same fluid to be merged")
     return replace(fluid, immersed=(*fluid.immersed, *other.immersed))

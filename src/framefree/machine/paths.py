@@ -23,7 +23,8 @@ The paths, with <xyz> one of x, y, z and <ij> one of xx, xy, xz, yy, yz, zz:
 ``<actuator>.gain``, ``.gear``            of a JointForce
 ``<actuator>.torque_ratio``               of propellers; ``thrust_coefficient``,
                                           ``torque_coefficient`` of spinning ones
-``fluid.density``, ``fluid.current.<xyz>``  kg/m^3, m/s
+``fluid.density``, ``fluid.viscosity``    kg/m^3, Pa s
+``fluid.current.<xyz>``                   m/s
 ``fluid.<frame>.volume``, ``.center.<xyz>``  m^3, m
 ========================================  =====================================================
 
@@ -51,6 +52,7 @@ from framefree.machine.actuators import (
 from framefree.machine.body import Body
 from framefree.machine.damper import Damper
 from framefree.machine.frame import Frame
+from framefree.machine.immersed import Immersed
 from framefree.machine.joint import Joint
 from framefree.machine.loop import Loop
 from framefree.machine.names import NamedPart, all_names, find_all
@@ -151,13 +153,15 @@ def _global_leaf(machine: Any, path: str, head: str, rest: str) -> Leaf:
     if head == "gravity" and rest in _XYZ:
         return Leaf(path, float(machine.gravity[_XYZ[rest]]), ("gravity",), (_XYZ[rest],))
     if head == "fluid" and machine.fluid is not None:
-        if rest == "density":
-            return Leaf(path, machine.fluid.density, ("fluid",), ("density",))
+        if rest in ("density", "viscosity"):
+            return Leaf(path, getattr(machine.fluid, rest), ("fluid",), (rest,))
         field, _, tail = rest.rpartition(".")
         if field == "current" and tail in _XYZ:
             index = _XYZ[tail]
             return Leaf(path, float(machine.fluid.current[index]), ("fluid",), ("current", index))
         for item in machine.fluid.immersed:
+            if not isinstance(item, Immersed):
+                continue
             if rest == f"{item.frame}.volume":
                 return Leaf(path, item.volume, ("fluid",), (item.frame, "volume"))
             if field == f"{item.frame}.center" and tail in _XYZ:
@@ -165,8 +169,8 @@ def _global_leaf(machine: Any, path: str, head: str, rest: str) -> Leaf:
                 value = float(item.center[index])
                 return Leaf(path, value, ("fluid",), (item.frame, "center", index))
     raise MachineError(
-        f"`{path}` leads nowhere; there are gravity.<xyz>, fluid.density, fluid.current.<xyz>, "
-        "fluid.<frame>.volume and fluid.<frame>.center.<xyz>"
+        f"`{path}` leads nowhere; there are gravity.<xyz>, fluid.density, fluid.viscosity, "
+        "fluid.current.<xyz>, fluid.<frame>.volume and fluid.<frame>.center.<xyz>"
     )
 
 

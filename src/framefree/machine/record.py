@@ -10,8 +10,9 @@ from framefree.machine import actuators, joints
 from framefree.machine.body import Body
 from framefree.machine.coupling import Coupling, Linear, Polynomial
 from framefree.machine.damper import Damper
-from framefree.machine.fluid import Fluid, Immersed
+from framefree.machine.fluid import Fluid
 from framefree.machine.frame import Frame
+from framefree.machine.immersed import Immersed, ImmersedBox, ImmersedEllipsoid
 from framefree.machine.joint import Joint
 from framefree.machine.keyframe import Keyframe
 from framefree.machine.loop import Loop
@@ -40,6 +41,8 @@ _OTHERS = [
     Fluid,
     Frame,
     Immersed,
+    ImmersedBox,
+    ImmersedEllipsoid,
     Joint,
     JointTendon,
     Keyframe,

@@ -64,8 +64,8 @@ def _set_global(machine: Any, field: str, changes: dict[tuple, Any]) -> dict[str
     fluid = machine.fluid
     current: dict[int, Any] = {}
     for key, value in changes.items():
-        if key == ("density",):
-            fluid = replace(fluid, density=value)
+        if key in (("density",), ("viscosity",)):
+            fluid = replace(fluid, **{key[0]: value})
         elif key[0] == "current":
             current[key[1]] = value
         else:

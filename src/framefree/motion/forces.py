@@ -79,7 +79,7 @@ def _lossy(bodies: Bodies) -> Iterator[tuple[Frame, Matrix]]:
     for body in _immersed(machine):
         frame = machine.frame(body.frame)
         R, xi = se3.rotation(bodies.pose(frame)), bodies.twist(frame)
-        drag = body.drag(machine.fluid.relative_twist(R, xi))
+        drag = body.drag(machine.fluid.relative_twist(R, xi), machine.fluid)
         yield frame, -(drag + machine.fluid.added_mass_bias(body, R, xi))
 
 
@@ -172,7 +172,7 @@ def dissipation(bodies: Bodies, v: Matrix) -> Matrix:
     for body in _immersed(machine):
         frame = machine.frame(body.frame)
         xi = machine.fluid.relative_twist(se3.rotation(bodies.pose(frame)), bodies.twist(frame))
-        lost += ca.dot(xi, body.drag(xi))
+        lost += ca.dot(xi, body.drag(xi, machine.fluid))
     return lost
 
 

@@ -13,7 +13,8 @@ from typing import NamedTuple
 import casadi as ca
 
 from framefree.geometry import se3
-from framefree.machine import Frame, Immersed
+from framefree.machine import Frame
+from framefree.machine.immersed import InFluid
 from framefree.machine.values import constant
 from framefree.motion.spatial import Matrix
 from framefree.motion.state import Jacobian
@@ -27,7 +28,7 @@ FORMS = tuple(coriolis.BODY_FACTORS)
 class Wet(NamedTuple):
     """An immersed frame: what it is, its twist relative to the fluid and its Jacobian."""
 
-    body: Immersed
+    body: InFluid
     relative: Matrix
     J: Jacobian
 
@@ -50,9 +51,9 @@ def coriolis_times(state: TreeState, form: str, y: Matrix) -> Matrix:
 
 
 def drag_times(state: TreeState, y: Matrix) -> Matrix:
-    """Return D y (nv): damping of joints, dampers, linear and quadratic drag of the fluid.
+    """Return D y (nv): damping of joints, dampers, drag and lift of the fluid.
 
-    Of quadratic drag D holds the coefficient times |xi_i| of the relative twist.
+    Of these D holds the matrix at the relative twist, such as a coefficient times |xi_i|.
     """
     machine = state.machine
     parts = [joint.damping_force(y[machine.v_slice[joint.name], :]) for joint in machine.joints]
@@ -62,10 +63,8 @@ def drag_times(state: TreeState, y: Matrix) -> Matrix:
         J = _jacobian(state, b) - se3.adjoint(se3.inverse(G)) @ _jacobian(state, a)
         total += J.T @ damper.wrench(J @ y)
     for wet in _wet(state):
-        body, moved = wet.body, wet.J.value @ y
-        lost = constant(body.linear_drag) @ moved
-        lost += constant(body.quadratic_drag) @ (ca.fabs(wet.relative) * moved)
-        total += wet.J.value.T @ lost
+        D = wet.body.drag_matrix(wet.relative, machine.fluid)
+        total += wet.J.value.T @ (D @ (wet.J.value @ y))
     return total
 
 

@@ -2,7 +2,7 @@
 
 `mjcf_text` makes the text safe, MuJoCo compiles it, `mjcf_refuse` names what framefree does not
 have, and the compiled model becomes bodies and joints (`mjcf_tree`), loops and couplings
-(`mjcf_equality`), actuators and keyframes (`mjcf_actuators`).
+(`mjcf_equality`), actuators and keyframes (`mjcf_actuators`), and a fluid (`mjcf_fluid`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from framefree.machine.formats.markup import Element, ReadError
 from framefree.machine.formats.mjcf_actuators import actuators, keyframes
 from framefree.machine.formats.mjcf_engine import enabled, mujoco_module
 from framefree.machine.formats.mjcf_equality import equalities
+from framefree.machine.formats.mjcf_fluid import fluid_of
 from framefree.machine.formats.mjcf_refuse import refuse
 from framefree.machine.formats.mjcf_shapes import shapes
 from framefree.machine.formats.mjcf_text import Document, document_of
@@ -36,6 +37,7 @@ def read_mjcf(source: Source, root: Element, options: ReadOptions) -> Machine:
     tree = MjcfTree(model, document, options, problems)
     loops, couplings, frames = equalities(model, tree, problems)
     driven = actuators(model, tree, problems)
+    around = fluid_of(model, tree, problems)
     drawn = shapes(model, tree, document)
     keys = keyframes(model, tree, driven)
     problems.raise_if_any(ReadError)
@@ -48,6 +50,7 @@ def read_mjcf(source: Source, root: Element, options: ReadOptions) -> Machine:
             couplings=tuple(couplings),
             actuators=tuple(driven),
             gravity=gravity(model),
+            fluid=around,
             name=root.get("model") or "",
             geometry=drawn,
             keyframes=tuple(keys),

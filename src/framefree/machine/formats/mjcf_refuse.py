@@ -17,7 +17,6 @@ def refuse(model: Any, document: Document, options: ReadOptions, problems: Probl
     """Report what changes the motion and is not supported; return what was ignored."""
     ignored: list[str] = []
     report = _Report(document, options, problems, ignored)
-    _options(model, report)
     _bodies(model, report)
     _joints(model, report)
     _tendons(model, report)
@@ -48,14 +47,6 @@ class _Report:
             return
         hint = f'; `without="{leave_out}"` leaves it out' if leave_out else ""
         self.problems.add(f"{message}{hint}", where)
-
-
-def _options(model: Any, report: _Report) -> None:
-    for name in ("density", "viscosity"):
-        number = float(getattr(model.opt, name))
-        if number != 0.0:
-            message = f"`{name}` = {number:g}: MuJoCo's fluid forces are not supported, use a Fluid"
-            report("option", "", 0, message, "fluid")
 
 
 def _bodies(model: Any, report: _Report) -> None:

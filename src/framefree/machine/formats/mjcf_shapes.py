@@ -31,6 +31,8 @@ def shapes(model: Any, tree: MjcfTree, document: Document) -> tuple[Shape, ...]:
 
 
 def _shape(model: Any, tree: MjcfTree, document: Document, i: int) -> Shape | None:
+    if model.geom_fluid[i, 0] > 0 and model.geom_rgba[i, 3] == 0:
+        return None  # it is there for the fluid alone
     body, offset = tree.place[int(model.geom_bodyid[i])]
     pose = offset @ pose_of_quaternion(model.geom_pos[i], model.geom_quat[i])
     kind, size = int(model.geom_type[i]), np.array(model.geom_size[i])

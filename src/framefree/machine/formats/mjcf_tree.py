@@ -39,6 +39,8 @@ class MjcfTree:
     bodies, joints, frames : lists
     place : list of (body name, 4x4 pose)
         For each MuJoCo body, the body it is part of and its pose there.
+    body_names : list of str
+        For each MuJoCo body, the name of its body or frame here.
     joint_names : dict of int to str
         Names of the MuJoCo joints that are joints here.
     site_names : list of str
@@ -57,6 +59,7 @@ class MjcfTree:
         self.ignored: list[str] = []
         self.remarks: list[str] = []
         self.place: list[tuple[str, np.ndarray]] = [(WORLD, np.eye(4))]
+        self.body_names: list[str] = [WORLD]
         self.joint_names: dict[int, str] = {}
         self._moments: dict[str, list[Moments]] = {}
         self._parts: list[tuple[str, str]] = []
@@ -87,6 +90,7 @@ class MjcfTree:
         model = self.model
         own_name = model.body(i).name
         name = own_name or self.unused(f"body{i}")
+        self.body_names.append(name)
         where = self.document.where("body", own_name, i)
         parent, offset = self.place[model.body_parentid[i]]
         pose = offset @ pose_of_quaternion(model.body_pos[i], model.body_quat[i])

@@ -16,6 +16,7 @@ import numpy as np
 from framefree.machine.body import WORLD, Body
 from framefree.machine.formats.markup import Element
 from framefree.machine.formats.poses import inverse, quaternion_of_rotation
+from framefree.machine.formats.write_mjcf_fluid import FluidWriter
 from framefree.machine.formats.write_mjcf_forces import actuators, equalities, keyframes
 from framefree.machine.formats.write_mjcf_joints import JointWriter, is_plain_free
 from framefree.machine.formats.writing import (
@@ -25,6 +26,7 @@ from framefree.machine.formats.writing import (
     fixed_pose,
     is_fixed,
     node,
+    unused,
 )
 from framefree.machine.joint import Joint
 from framefree.machine.joints import Free, Spherical
@@ -71,6 +73,10 @@ class _MjcfWriter:
         self.nodes: dict[str, Element] = {WORLD: node("worldbody")}
         self.joints = JointWriter(problems, self.remarks)
         self.merged = self._massless()
+        self.names = {body.name for body in machine.bodies}
+        self.fluid: FluidWriter | None = None
+        if machine.fluid is not None and "fluid" not in without:
+            self.fluid = FluidWriter(machine, problems)
 
     def model(self, meshes: bool) -> Element:
         machine = self.machine
@@ -89,7 +95,8 @@ class _MjcfWriter:
         keys = keyframes(machine, "actuator" in self.without, self.problems)
         # Without this MuJoCo would add the mass of what is only drawn.
         compiler = node("compiler", angle="radian", inertiafromgeom="false", autolimits="false")
-        option = node("option", gravity=machine.gravity)
+        around = {} if self.fluid is None else self.fluid.options
+        option = node("option", gravity=machine.gravity, **around)
         sections = [compiler, option, assets, self.nodes[WORLD], equal, driven, keys]
         optional = {"asset", "equality", "actuator", "keyframe"}
         kept = [part for part in sections if part.children or part.tag not in optional]
@@ -164,10 +171,8 @@ class _MjcfWriter:
         """Write a ball whose axes are not the body's on a body of its own, with the body fixed."""
         C = np.asarray(chain[-1].child_pose)
         name = f"{body.name}_{chain[-1].name}"
-        moved = None if body.inertia is None else body.moments.moved(inverse(C))
-        carrier = Body(name, moved, strict=False)
-        self._add(carrier, parent, pose @ C, self._motions(chain, frames))
-        self._add(Body(body.name, None), name, inverse(C), [])
+        self._add(Body(name, None), parent, pose @ C, self._motions(chain, frames))
+        self._add(body, name, inverse(C), [])
 
     def _motions(self, chain: list[Joint], frames: list[np.ndarray]) -> list[Element]:
         pairs = zip(chain, frames, strict=True)
@@ -175,9 +180,25 @@ class _MjcfWriter:
 
     def _add(self, body: Body, parent: str, pose: np.ndarray, joints: list[Element]) -> None:
         element = node("body", name=body.name, **_placed(pose))
-        element.children += [*joints, *self._inertial(body)]
+        element.children += joints
+        if self.fluid is None:
+            element.children += self._inertial(body)
+        else:
+            self._in_fluid(body, element)
         self.nodes[body.name] = element
         self.nodes[parent].children.append(element)
+
+    def _in_fluid(self, body: Body, element: Element) -> None:
+        """Write a body's mass so that MuJoCo gives it the drag it has here."""
+        assert self.fluid is not None
+        pieces = self.fluid.pieces.get(body.name, [])
+        if not pieces:
+            element.children += [*self._inertial(body), *self.fluid.geoms(body.name)]
+            return
+        element.children.append(pieces[0].element)
+        for piece in pieces[1:]:
+            name = unused(f"{piece.name}_body", self.names)
+            element.children.append(node("body", piece.element, name=name))
 
     def _inertial(self, body: Body) -> list[Element]:
         if body.inertia is None:
@@ -231,8 +252,8 @@ class _MjcfWriter:
         for group, word in (("springs", "spring"), ("dampers", "damper")):
             for part in getattr(machine, group):
                 self._refuse_one(word, f"{word} `{part.name}`: MJCF has none between bodies")
-        if machine.fluid is not None:
-            self._refuse_one("fluid", "the fluid: MuJoCo's fluid forces are others")
+        if machine.fluid is not None and "fluid" in self.without:
+            self.remarks.append("the fluid (left out on request)")
 
     def _refuse_one(self, word: str, message: str) -> None:
         if word in self.without:

@@ -1,10 +1,10 @@
 """MuJoCo as the plant: the machine written as MJCF and stepped by an engine that we did not write.
 
 Forces that MJCF cannot express are computed by us at the beginning of every step and applied as
-generalised forces: springs and dampers between frames, the fluid (its added mass by the
-acceleration that our own equations give), smooth Coulomb friction, damping and springs of joints
-with several velocities, actuators that MJCF does not have, disturbances, and constraints of the
-user. Contacts and stops are off.
+generalised forces: springs and dampers between frames, a fluid other than MuJoCo's (its added mass
+by the acceleration that our own equations give), smooth Coulomb friction, damping and springs of
+joints with several velocities, actuators that MJCF does not have, disturbances, and constraints of
+the user. Contacts and stops are off.
 """
 
 from collections.abc import Sequence
@@ -109,9 +109,8 @@ class MujocoRunner(Runner):
             disturbance.add(ours, loop.machine, lambda: tree.poses, moment)
         if not self.written.actuators:
             actuate(ours, state, u, limits=loop.limits)
-        for body, wrench in zip(
-            loop.machine.bodies, forces.body_wrenches(tree.bodies), strict=True
-        ):
+        left = forces.Bodies(self.written.left(loop.machine), tree.poses, tree.twists)
+        for body, wrench in zip(loop.machine.bodies, forces.body_wrenches(left), strict=True):
             if wrench is not None:
                 ours.on_frame(loop.machine.frame(body.name), wrench)
         self._add_inertia(ours, tree, lambda: state.forward(load))
@@ -128,7 +127,7 @@ class MujocoRunner(Runner):
 
     def _add_inertia(self, ours: Load, tree: Any, acceleration: Any) -> None:
         """Add the inertial forces of added mass, at the acceleration of our own equations."""
-        added = forces.added_masses(self.loop.machine)
+        added = forces.added_masses(self.written.left(self.loop.machine))
         if all(matrix is None for matrix in added):
             return
         rates = tree.accelerations(acceleration())
@@ -196,16 +195,15 @@ class MjcfPart:
 
     def __init__(self, machine: Machine, disturbances: Sequence[Any]) -> None:
         self.joint_fields = {joint.name: _ours(joint) for joint in machine.joints}
-        self.actuators = True
-        try:
-            to_mjcf(self.machine(machine.numeric))
-        except WriteError:
+        self.fluid, self.actuators = machine.fluid is not None, True
+        self.fluid = self.fluid and self._writes(machine, without="actuator")
+        if not self._writes(machine):
             self.actuators = False
             self._check(machine)
         self.applied_by_us = [
             *(f"spring `{spring.name}`" for spring in machine.springs),
             *(f"damper `{damper.name}`" for damper in machine.dampers),
-            *(["fluid"] if machine.fluid is not None else []),
+            *(["fluid"] if machine.fluid is not None and not self.fluid else []),
             *(
                 f"{field} of joint `{name}`"
                 for name, names in self.joint_fields.items()
@@ -219,6 +217,17 @@ class MjcfPart:
             *(f"disturbance of `{disturbance.target}`" for disturbance in disturbances),
         ]
 
+    def _writes(self, machine: Machine, without: str | tuple[str, ...] = ()) -> bool:
+        try:
+            to_mjcf(self.machine(machine.numeric), without=without)
+        except WriteError:
+            return False
+        return True
+
+    def left(self, machine: Machine) -> Machine:
+        """Return a machine with the springs, dampers and fluid that are left to us."""
+        return replace(machine, fluid=None) if self.fluid else machine
+
     def _check(self, machine: Machine) -> None:
         try:
             to_mjcf(self.machine(machine.numeric), without="actuator")
@@ -231,7 +240,8 @@ class MjcfPart:
             replace(joint, **dict.fromkeys(self.joint_fields[joint.name], 0.0))
             for joint in machine.joints
         ]
-        return replace(machine, joints=joints, springs=(), dampers=(), fluid=None)
+        fluid = machine.fluid if self.fluid else None
+        return replace(machine, joints=joints, springs=(), dampers=(), fluid=fluid)
 
     def joint_forces(self, machine: Machine, x: Matrix, v: Matrix) -> Matrix:
         """Return the joint forces (nv) that are left to us."""
