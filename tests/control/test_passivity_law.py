@@ -15,7 +15,6 @@ from framefree.control.passive import (
     Rolling,
     StationKeeping,
 )
-from framefree.control.passive.terms import coriolis_times, drag_times
 from framefree.geometry import Moments, quaternion, se3
 from framefree.machine import (
     Body,
@@ -37,6 +36,7 @@ from framefree.motion.constrained import Constrained
 from framefree.motion.constrained.rows import Nonholonomic
 from framefree.motion.tree import Tree
 from framefree.motion.tree.euler import from_angles
+from framefree.motion.velocity_terms import coriolis_times, drag_times
 
 
 def inertia(rng):

@@ -119,3 +119,11 @@ def test_all_problems_of_a_joint_come_together():
     with pytest.raises(MachineError) as caught:
         Joint("j", Revolute(), "world", "b", lower=2, upper=1, armature=-1, friction=-1)
     assert len(caught.value.problems) == 3
+
+
+def test_friction_may_differ_by_direction():
+    joint = Joint("j", Revolute("z"), "a", "b", friction=2.0, friction_asymmetry=0.5)
+    forces = [float(joint.friction_force(casadi.DM(v))) for v in (1.0, -1.0)]
+    assert np.allclose(forces, [2.5, -1.5])
+    with pytest.raises(MachineError, match="would drive the joint"):
+        Joint("j", Revolute("z"), "a", "b", friction=0.1, friction_asymmetry=-0.2)

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from machine_samples import arm, chain, random_pose, some_moments
 
-from framefree.geometry import se3
-from framefree.machine import Body, Cylindrical, Joint, Machine, MachineError, Revolute
+from framefree.geometry import Moments, se3
+from framefree.machine import Body, Cylindrical, Free, Joint, Machine, MachineError, Revolute
+from framefree.machine.fluid import Fluid, Immersed
 from framefree.machine.paths import leaf
 
 PATHS = [
@@ -213,11 +214,13 @@ def test_paths_that_lead_nowhere_come_together():
         "`uper.mass`: part `uper` is unknown; did you mean `euler`, `upper`?",
         "`elbow.mass`: Joint `elbow` has no tunable number `mass`; it has friction_width, "
         "parent_pose.<x, y, z, rx, ry, rz>, child_pose.<x, y, z, rx, ry, rz>, armature, damping, "
-        "friction, stiffness",
+        "friction, friction_asymmetry, stiffness",
         "`gravity.w` leads nowhere; there are gravity.<xyz>, fluid.density, fluid.viscosity, "
-        "fluid.current.<xyz>, fluid.<frame>.volume and fluid.<frame>.center.<xyz>",
+        "fluid.current.<xyz>, fluid.<frame>.volume, fluid.<frame>.center.<xyz> and "
+        "fluid.<frame>.<linear_drag, quadratic_drag, added_mass>.<x, y, z, rx, ry, rz>",
         "`fluid.salt` leads nowhere; there are gravity.<xyz>, fluid.density, fluid.viscosity, "
-        "fluid.current.<xyz>, fluid.<frame>.volume and fluid.<frame>.center.<xyz>",
+        "fluid.current.<xyz>, fluid.<frame>.volume, fluid.<frame>.center.<xyz> and "
+        "fluid.<frame>.<linear_drag, quadratic_drag, added_mass>.<x, y, z, rx, ry, rz>",
         "`slide.mass`: Body `slide` has no tunable number `mass`; it has length",
         "`mass`: part `mass` is unknown; known: `coil`, `elbow`, `euler`, `fan`, `finger`, `gear`, "
         "`grease`, `home`, `hook`, `jet`, `lower`, `mill` and 9 more",
@@ -232,3 +235,29 @@ def test_values_are_checked():
         machine.with_parameters([1.0, 2.0])
     with pytest.raises(MachineError, match="must be positive"):
         machine.with_parameters([-1.0])
+
+
+def test_moments_are_tunable_as_they_enter_linearly():
+    machine = arm().tunable("upper.mass", "upper.first.y", "upper.second.xz", "coil.first.x")
+    before = arm().bodies[arm().body_index["upper"]].moments
+    changed = machine.with_parameters({"upper.mass": before.total + 1.0})
+    after = changed.bodies[changed.body_index["upper"]].moments
+    assert after.total == before.total + 1.0
+    assert np.array_equal(after.first, before.first)
+    assert np.array_equal(after.second, before.second)
+    with pytest.raises(MachineError, match="two ways to say the same"):
+        arm().tunable("upper.first.x", "upper.center.x")
+
+
+def test_drag_and_added_mass_are_tunable():
+    body = Immersed("b", added_mass=np.arange(1, 7.0), linear_drag=np.ones(6))
+    machine = Machine(
+        [Body("b", Moments.of_body(1.0, np.zeros(3), np.eye(3)))],
+        [Joint("j", Free(), "world", "b")],
+        fluid=Fluid([body]),
+    )
+    values = {"fluid.b.linear_drag.rz": 7.0, "fluid.b.added_mass.x.rz": 0.5}
+    found = machine.tunable(*values).with_parameters(values).fluid.immersed[0]
+    assert found.linear_drag[5, 5] == 7.0
+    assert found.linear_drag[0, 0] == 1.0
+    assert found.added_mass[0, 5] == found.added_mass[5, 0] == 0.5

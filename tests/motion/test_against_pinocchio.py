@@ -12,7 +12,9 @@ from random_machines import without_forces
 
 from framefree.machine.layouts import layout
 from framefree.machine.read import read
+from framefree.motion.regressor import moments_of_vector
 from framefree.motion.tree import Tree
+from framefree.motion.unknowns import unknown_paths
 
 pin = pytest.importorskip("pinocchio", reason="needs the extra `peers`")
 
@@ -48,6 +50,35 @@ def test_dynamics_agree(name, base):
         assert_rows_agree(quantity, ours, theirs, floor.get(quantity, 1e-9))
 
 
+@pytest.mark.parametrize("name", URDFS)
+@pytest.mark.parametrize("base", ["free", pytest.param("fixed", marks=pytest.mark.slow)])
+def test_regressors_agree(name, base):
+    """Columns by m, m c, and I about the joint frame (xx, xy, yy, xz, yz, zz) there."""
+    root = [pin.JointModelFreeFlyer()] if base == "free" else []
+    model = pin.buildModelFromUrdf(str(URDFS[name]), *root)
+    if model.nv == 0:
+        pytest.skip("nothing moves in this file")
+    machine = without_forces(read(URDFS[name], base=base, mimic="independent"), gravity=True)
+    peer = Peer(machine.tunable(*unknown_paths(machine, ["bodies"])), model, states=3)
+    ours = peer.ours("regressor", peer.x, peer.v, peer.a)[0]
+    theirs = peer.theirs(lambda q, v, a: pin.computeJointTorqueRegressor(model, peer.data, q, v, a))
+    columns = [peer._index(joint) - 1 for joint in machine.joints]
+    massive = [not body.massless for body in machine.bodies]
+    theirs = theirs[:, peer.place].reshape(3, model.nv, -1, 10)[:, :, columns] @ _their_ten()
+    assert_rows_agree("regressor", ours, theirs[:, :, massive], 1e-9)
+
+
+def _their_ten():
+    """The matrix (10 x 10) from our ten numbers of a body to theirs."""
+    columns = []
+    for unit in np.eye(10):
+        moments = moments_of_vector(unit)
+        I = moments.moment
+        inertia = [I[0, 0], I[0, 1], I[1, 1], I[0, 2], I[1, 2], I[2, 2]]
+        columns.append([moments.total, *moments.first, *inertia])
+    return np.array(columns).T
+
+
 def assert_rows_agree(quantity, ours, theirs, floor):
     """Each state's values agree, relative to the largest of that state."""
     if len(ours) == 0:
@@ -61,15 +92,16 @@ def assert_rows_agree(quantity, ours, theirs, floor):
 class Peer:
     """Our machine and Pinocchio's model at the same random states."""
 
-    def __init__(self, machine, model):
+    def __init__(self, machine, model, states=STATES):
         self.eom, self.model, self.data = Tree(machine), model, model.createData()
         model.gravity.linear = np.array(machine.gravity)
         model.armature[:] = 0
         names = ["base" if name == "root_joint" else name for name in model.names[1:]]
         rng = np.random.default_rng(3)
         self.order = layout(machine, "pinocchio", names)
-        self.x = np.array([self._unlimited(rng) for _ in range(STATES)])
-        self.v, self.a = rng.normal(size=(2, STATES, machine.nv))
+        self.states = states
+        self.x = np.array([self._unlimited(rng) for _ in range(states)])
+        self.v, self.a = rng.normal(size=(2, states, machine.nv))
         # Positions of our velocities in Pinocchio's vector.
         self.place = self.order.v_from(self.x[0], np.arange(float(machine.nv))).astype(int)
         self.q = self.order.x_to(self.x)
@@ -80,11 +112,12 @@ class Peer:
 
     def ours(self, quantity, *arguments):
         function = self.eom.functions[quantity]
-        results = function.map(STATES)(*(argument.T for argument in arguments))
+        unused = [self.eom.machine.parameters.defaults] * ("parameters" in function.name_in())
+        results = function.map(self.states)(*(argument.T for argument in arguments), *unused)
         results = results if isinstance(results, tuple) else (results,)
         sizes = [function.size2_out(k) for k in range(function.n_out())]
         return [
-            np.asarray(ca.DM(r).full()).reshape(-1, STATES, n).swapaxes(0, 1)
+            np.asarray(ca.DM(r).full()).reshape(-1, self.states, n).swapaxes(0, 1)
             for r, n in zip(results, sizes, strict=True)
         ]
 

@@ -210,7 +210,8 @@ def relative(value: np.ndarray, expected: np.ndarray, scale: Any = 0.0) -> float
 
 def without_losses(machine: Machine) -> Machine:
     """Return the machine without friction, dampers and drag, in still fluid."""
-    joints = [replace(j, damping=0.0, friction=0.0) if j.nv else j for j in machine.joints]
+    smooth_joint = {"damping": 0.0, "friction": 0.0, "friction_asymmetry": 0.0}
+    joints = [replace(j, **smooth_joint) if j.nv else j for j in machine.joints]
     fluid = machine.fluid
     if fluid is not None:
         smooth = [body.inert for body in fluid.immersed if body.inert is not None]

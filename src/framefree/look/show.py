@@ -95,6 +95,7 @@ def _forces(machine: Machine) -> RenderableType | None:
         "armature": "armature",
         "damping": "damping",
         "friction": "friction",
+        "asymmetry": "friction_asymmetry",
         "stiffness": "stiffness",
     }
     rows = {

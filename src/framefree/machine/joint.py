@@ -22,6 +22,7 @@ JOINT_NUMBERS = (
     "armature",
     "damping",
     "friction",
+    "friction_asymmetry",
     "stiffness",
     "rest",
 )
@@ -56,7 +57,9 @@ class Joint(Part):
     damping : (nv,)
         Viscous friction, Nm s/rad or N s/m.
     friction : (nv,)
-        Coulomb friction, Nm or N.
+        Coulomb friction, Nm or N: the mean of both directions.
+    friction_asymmetry : (nv,)
+        How much more of it there is forwards than in the mean, Nm or N; at most `friction`.
     friction_width : float
         Speed over which Coulomb friction changes sign, see `friction_force`.
     stiffness : (nv,)
@@ -78,6 +81,7 @@ class Joint(Part):
     armature: Any = 0.0
     damping: Any = 0.0
     friction: Any = 0.0
+    friction_asymmetry: Any = 0.0
     friction_width: Any = FRICTION_WIDTH
     stiffness: Any = 0.0
     rest: Any = None
@@ -127,7 +131,8 @@ class Joint(Part):
     @property
     def has_friction(self) -> bool:
         """Whether the joint has Coulomb friction."""
-        return is_symbolic(self.friction) or bool(np.any(self.friction))
+        both = (self.friction, self.friction_asymmetry)
+        return any(is_symbolic(one) or bool(np.any(one)) for one in both)
 
     # Forces below stand on the left of M a + c + ... = B u: they resist.
 
@@ -147,12 +152,19 @@ class Joint(Part):
         return constant(self.damping) * v
 
     def friction_force(self, v: Any) -> Any:
-        """Coulomb friction (nv), smooth through rest: friction tanh(v / friction_width).
+        """Coulomb friction (nv), smooth through rest: friction s + friction_asymmetry s^2.
 
+        Here s = tanh(v / friction_width), so that it is friction + friction_asymmetry forwards and
+        friction - friction_asymmetry backwards.
         It never holds a load still: below the width it is a viscous friction of friction /
         friction_width.
         """
-        return constant(self.friction) * casadi.tanh(v / self.friction_width)
+        sign = casadi.tanh(v / self.friction_width)
+        force = constant(self.friction) * sign
+        asymmetry = self.friction_asymmetry
+        if is_symbolic(asymmetry) or np.any(asymmetry):
+            force += constant(asymmetry) * sign**2
+        return force
 
     def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
         """Return random configurations (count, nx), within the joint's limits.
@@ -175,7 +187,7 @@ class Joint(Part):
             with problems.at():
                 value = numbers(getattr(self, name), (size,), self._words(name), finite=False)
                 set_field(self, name, value)
-        for name in ("armature", "damping", "friction", "stiffness"):
+        for name in ("armature", "damping", "friction", "friction_asymmetry", "stiffness"):
             with problems.at():
                 set_field(self, name, numbers(getattr(self, name), (nv,), self._words(name)))
         for name in ("parent_pose", "child_pose"):
@@ -202,6 +214,12 @@ class Joint(Part):
             value = getattr(self, name)
             if not is_symbolic(value) and (value < 0).any():
                 problems.add(f"{self._words(name)} must not be negative, got {value.tolist()}")
+        both = (self.friction, self.friction_asymmetry)
+        if not any(map(is_symbolic, both)) and (np.abs(both[1]) > np.abs(both[0])).any():
+            problems.add(
+                f"{self._words('friction_asymmetry')} must not exceed `friction`, or it would "
+                f"drive the joint: got {both[1].tolist()} with `friction` {both[0].tolist()}"
+            )
         if not is_symbolic(self.friction_width) and self.friction_width <= 0:
             problems.add(
                 f"{self._words('friction_width')} must be positive, got {self.friction_width}"

@@ -268,9 +268,7 @@ class Machine(Description):
     ) -> "Machine":
         """Return the machine in numbers, with these values of its parameters or their defaults."""
         base, vector = self.numeric, self.parameters.values(values)
-        known = zip(self.parameters.names, vector.tolist(), self.parameters.defaults, strict=True)
-        # Numbers that keep their default are not set again: rounding would change their last bit.
-        settings = {name: value for name, value, default in known if value != default}
+        settings = tunable.changed(self, vector.tolist())
         return replace(base, **tunable.set_values(base, settings)) if settings else base
 
     def _edited(self, fields_of: Callable[["Machine"], dict[str, Any]]) -> "Machine":

@@ -7,16 +7,20 @@ The paths, with <xyz> one of x, y, z and <ij> one of xx, xy, xz, yy, yz, zz:
 ``<body>.mass``                           kg; center and inertia about the center stay
 ``<body>.center.<xyz>``                   m; mass and inertia about the center stay
 ``<body>.inertia.<ij>``                   kg m^2, about the center, in body axes
+``<body>.first.<xyz>``                    kg m, about the frame origin; see below
+``<body>.second.<ij>``                    kg m^2, the entries of `Moments.second`; see below
 ``<body>.length``                         m, see below
 ``<joint>.parent_pose.<xyz>``             m; also ``child_pose``
 ``<joint>.parent_pose.r<xyz>``            rad: rotation vector that turns the joint frame further
 ``<joint>.armature``                      also ``damping``, ``friction``, ``stiffness``; for joints
                                           with several velocities ``<joint>.armature.<velocity>``
+``<joint>.friction_asymmetry``            as ``friction``
 ``<joint>.friction_width``, ``.rest``     ``rest`` only where coordinates are a plain vector
 ``<frame>.pose.<xyz>``, ``.r<xyz>``       m, rad
 ``<spring>.stiffness``                    N/m; center and moment about the center stay
 ``<spring>.center.<xyz>``                 m
 ``<spring>.moment.<ij>``                  Nm, about the center
+``<spring>.first.<xyz>``, ``.second.<ij>``  N, Nm, about the origin of frame b; see below
 ``<spring>.rest.<xyz>``, ``.r<xyz>``      m, rad
 ``<damper>.damping`` and so on            as for springs, N s/m
 ``<loop>.length``                         m
@@ -26,9 +30,15 @@ The paths, with <xyz> one of x, y, z and <ij> one of xx, xy, xz, yy, yz, zz:
 ``fluid.density``, ``fluid.viscosity``    kg/m^3, Pa s
 ``fluid.current.<xyz>``                   m/s
 ``fluid.<frame>.volume``, ``.center.<xyz>``  m^3, m
+``fluid.<frame>.linear_drag.<k>``         also ``quadratic_drag``, ``added_mass``: a diagonal entry,
+                                          <k> one of x, y, z, rx, ry, rz; ``.<k>.<l>`` for another
 ========================================  =====================================================
 
 A name that several parts have is qualified: ``body:arm.mass``, ``joint:arm.damping``.
+
+``first`` and ``second`` are, with the mass, the ten numbers in which the equations are linear. A
+body (spring, damper) of which any of them is tunable is held by total, first and second moment: its
+mass then leaves `first` and `second` as they are, and center and inertia cannot be tuned as well.
 
 ``<body>.length`` stretches a body along the line from its own joint to its tip. The tip is the
 origin of the outgoing joint frame that is farthest from the own joint's frame; without outgoing
@@ -64,7 +74,9 @@ from framefree.machine.tree import unknown
 _XYZ = {"x": 0, "y": 1, "z": 2}
 _TURNS = {"rx": 0, "ry": 1, "rz": 2}
 _PAIRS = {"xx": (0, 0), "xy": (0, 1), "xz": (0, 2), "yy": (1, 1), "yz": (1, 2), "zz": (2, 2)}
-_VECTORS = ("armature", "damping", "friction", "stiffness")
+_VECTORS = ("armature", "damping", "friction", "friction_asymmetry", "stiffness")
+_AXES = {"x": 0, "y": 1, "z": 2, "rx": 3, "ry": 4, "rz": 5}
+_FLUID_MATRICES = ("added_mass", "linear_drag", "quadratic_drag")
 _POSES = {
     Joint: ("parent_pose", "child_pose"),
     Frame: ("pose",),
@@ -168,10 +180,23 @@ def _global_leaf(machine: Any, path: str, head: str, rest: str) -> Leaf:
                 index = _XYZ[tail]
                 value = float(item.center[index])
                 return Leaf(path, value, ("fluid",), (item.frame, "center", index))
+            for name in _FLUID_MATRICES if isinstance(item, Immersed) else ():
+                entry = _entry(rest.removeprefix(f"{item.frame}.{name}."))
+                if rest.startswith(f"{item.frame}.{name}.") and entry is not None:
+                    value = float(getattr(item, name)[entry])
+                    return Leaf(path, value, ("fluid",), (item.frame, name, entry))
     raise MachineError(
         f"`{path}` leads nowhere; there are gravity.<xyz>, fluid.density, fluid.viscosity, "
-        "fluid.current.<xyz>, fluid.<frame>.volume and fluid.<frame>.center.<xyz>"
+        "fluid.current.<xyz>, fluid.<frame>.volume, fluid.<frame>.center.<xyz> and "
+        "fluid.<frame>.<linear_drag, quadratic_drag, added_mass>.<x, y, z, rx, ry, rz>"
     )
+
+
+def _entry(text: str) -> tuple[int, int] | None:
+    """Return row and column of an entry of a 6x6 matrix: "x" or "x.rz"."""
+    row, _, column = text.partition(".")
+    column = column or row
+    return (_AXES[row], _AXES[column]) if row in _AXES and column in _AXES else None
 
 
 def _of_part(machine: Any, entry: NamedPart, rest: str) -> tuple[float, tuple] | None:
@@ -222,6 +247,10 @@ def _of_moments(moments: Moments, words: tuple, field: str, tail: str) -> tuple 
         return float(center[_XYZ[tail]]), ("moments", "center", _XYZ[tail])
     if field == words[2] and tail in _PAIRS:
         return float(moment[_PAIRS[tail]]), ("moments", "moment", _PAIRS[tail])
+    if field == "first" and tail in _XYZ:
+        return float(moments.first[_XYZ[tail]]), ("moments", "first", _XYZ[tail])
+    if field == "second" and tail in _PAIRS:
+        return float(moments.second[_PAIRS[tail]]), ("moments", "second", _PAIRS[tail])
     return None
 
 
@@ -247,6 +276,7 @@ def _choices(part: Any) -> str:
     if moments_of(part) is not None:
         total, center, moment = _MOMENT_WORDS[kind]
         words += [total, f"{center}.<x, y, z>", f"{moment}.<xx, xy, ...>"]
+        words += ["first.<x, y, z>", "second.<xx, xy, ...>"]
     if kind is Body:
         words.append("length")
     if kind is Joint and part.nv:

@@ -15,7 +15,7 @@ from framefree.machine.paths import Leaf, leaves, moments_of, split
 from framefree.machine.problems import MachineError
 from framefree.machine.spring import Spring
 from framefree.machine.stretch import stretched
-from framefree.machine.values import constant_pose, is_symbolic
+from framefree.machine.values import constant, constant_pose, is_symbolic
 
 
 def parameters(machine: Any, paths: tuple[str, ...]) -> Parameters:
@@ -30,6 +30,27 @@ def of_tree(machine: Any) -> list[str]:
     names = machine.parameters.names
     places = zip(names, leaves(machine.numeric, names), strict=True)
     return [name for name, leaf in places if leaf.owner[0] not in ("loops", "couplings")]
+
+
+def changed(machine: Any, values: list[float]) -> dict[str, float]:
+    """Return the values of a machine's parameters that must be set.
+
+    Numbers that keep their default are not set again: rounding would change their last bit. But the
+    moments of a part are set together, as what a mass leaves as it is depends on the others.
+    """
+    parameters = machine.parameters
+    leaves_of = leaves(machine.numeric, parameters.names)
+    entries = list(zip(parameters.names, values, parameters.defaults, leaves_of, strict=True))
+    moved = {
+        leaf.owner
+        for _, value, default, leaf in entries
+        if value != default and leaf.key[0] == "moments"
+    }
+    return {
+        name: value
+        for name, value, default, leaf in entries
+        if value != default or (leaf.key[0] == "moments" and leaf.owner in moved)
+    }
 
 
 def set_values(machine: Any, values: dict[str, Any]) -> dict[str, Any]:
@@ -70,7 +91,7 @@ def _set_global(machine: Any, field: str, changes: dict[tuple, Any]) -> dict[str
             current[key[1]] = value
         else:
             items = tuple(
-                _set(i, {key[1:]: value}) if i.frame == key[0] else i for i in fluid.immersed
+                _set_immersed(i, key[1:], value) if i.frame == key[0] else i for i in fluid.immersed
             )
             fluid = replace(fluid, immersed=items)
     if current:
@@ -102,6 +123,20 @@ def _set(part: Any, changes: dict[tuple, Any]) -> Any:
     return replace(part, **fields) if fields else part
 
 
+def _set_immersed(body: Any, key: tuple, value: Any) -> Any:
+    """Return an immersed body with one number set, of a matrix too."""
+    if not isinstance(key[-1], tuple):
+        return _set(body, {key: value})
+    name, (i, j) = key
+    matrix = casadi.SX(constant(getattr(body, name)))
+    matrix[i, j] = value
+    if name == "added_mass":
+        matrix[j, i] = value
+    return replace(
+        body, **{name: matrix if not matrix.is_constant() else np.array(casadi.DM(matrix))}
+    )
+
+
 def _with_entries(vector: Any, new: dict[int, Any]) -> Any:
     values = [new.get(i, vector[i]) for i in range(vector.shape[0])]
     return _column(values)
@@ -128,6 +163,8 @@ def _with_pose(matrix: Any, new: dict[tuple, Any]) -> Any:
 def _with_moments(moments: Moments | None, new: dict[tuple, Any]) -> Moments:
     if moments is None:
         raise MachineError("a body without mass has no moments to tune")
+    if any(key[0] in ("first", "second") for key in new):
+        return _with_linear_moments(moments, new)
     total, center, moment = split(moments)
     total = new.get(("total",), total)
     middle = _column([new.get(("center", i), center[i]) for i in range(3)])
@@ -139,5 +176,26 @@ def _with_moments(moments: Moments | None, new: dict[tuple, Any]) -> Moments:
     )
     try:
         return Moments.of_body(total, middle, rows)
+    except ValueError as error:
+        raise MachineError(str(error)) from None
+
+
+def _with_linear_moments(moments: Moments, new: dict[tuple, Any]) -> Moments:
+    """Return moments with entries of total, first and second set; the others stay."""
+    if any(key[0] in ("center", "moment") for key in new):
+        raise MachineError(
+            "`first` and `second` moments cannot be tuned together with center and inertia: they "
+            "are two ways to say the same"
+        )
+    total = new.get(("total",), moments.total)
+    first = _column([new.get(("first", i), moments.first[i]) for i in range(3)])
+    second = casadi.blockcat(
+        [
+            [new.get(("second", (min(i, j), max(i, j))), moments.second[i, j]) for j in range(3)]
+            for i in range(3)
+        ]
+    )
+    try:
+        return Moments(total, first, second)
     except ValueError as error:
         raise MachineError(str(error)) from None

@@ -29,6 +29,7 @@ from framefree.motion.quantities import (
     FRAMES,
     LOAD_DERIVATIVES,
     LOADS,
+    OF_PARAMETERS,
     UNDER_LOAD,
     Outputs,
     Recipe,
@@ -129,7 +130,7 @@ class Equations(ABC):
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         if len(machine.parameters):
-            self.offers = (*self.offers, "forward_sensitivity", "inverse_sensitivity")
+            self.offers = (*self.offers, *OF_PARAMETERS)
         self.functions = Functions(self)
         self._kernels: dict[str, Kernel] = {}
         self._latest: State | None = None

@@ -7,6 +7,7 @@ offers it. Inputs are columns in the formulation's own sizes:
     force           on the velocities: its power is v . force
     joint_force     at the machine's joints, as motors exert it
     u               inputs of the machine's actuators
+    v_r, a_r        velocities and accelerations that a law wants, in the place of v and a
     t               time; the last input of every quantity where the formulation depends on time
 
 What takes `force` is there in four versions: `forward(x, v, force)`, `forward:joint_force(x, v,
@@ -21,6 +22,7 @@ from typing import Any, NamedTuple
 import casadi as ca
 
 from framefree.motion import actuation
+from framefree.motion import regressor as regressors
 from framefree.motion.load import Load
 from framefree.motion.spatial import Matrix
 from framefree.motion.state import State
@@ -289,6 +291,32 @@ def _forward_sensitivity(state: State, force: Matrix) -> Outputs:
     return {"da_dp": matrix(state.sensitivity(force))}
 
 
+def _regressor(state: State, a: Matrix, u: Matrix | None = None) -> Outputs:
+    result = regressors.regressor(state, a, u)
+    return {"Y": matrix(result.Y), "offset": vector(result.offset)}
+
+
+def _tracking_regressor(drag: str, state: State, v_r: Matrix, a_r: Matrix) -> Outputs:
+    result = regressors.tracking_regressor(state, v_r, a_r, drag)
+    return {"Y": matrix(result.Y), "offset": vector(result.offset)}
+
+
+REGRESSORS: dict[str, Recipe] = {
+    "regressor": Recipe(XVA, _regressor),
+    "regressor:u": Recipe((*XVA, "u"), _regressor),
+    "tracking_regressor": Recipe((*XV, "v_r", "a_r"), partial(_tracking_regressor, "wanted")),
+    "tracking_regressor:met": Recipe((*XV, "v_r", "a_r"), partial(_tracking_regressor, "met")),
+}
+"""Forces linear in the machine's tunable numbers: see `framefree.motion.regressor`."""
+
+OF_PARAMETERS = (
+    "forward_sensitivity",
+    "inverse_sensitivity",
+    *REGRESSORS,
+)
+"""What every formulation offers of a machine that has tunable numbers."""
+
+
 DERIVATIVES: dict[str, Recipe] = {
     "inverse_derivatives": Recipe(XVA, _inverse_derivatives),
     "linearisation": Recipe(XVA, _linearisation),
@@ -314,6 +342,8 @@ def recipe(name: str) -> Recipe | None:
         return STATE[name]
     if name in DERIVATIVES:
         return DERIVATIVES[name]
+    if name in REGRESSORS:
+        return REGRESSORS[name]
     if kind in LOAD_DERIVATIVES and which in LOADS:
         return Recipe((*XV, *LOADS[which]), partial(LOAD_DERIVATIVES[kind], which))
     if kind in UNDER_LOAD and which in LOADS:

@@ -11,7 +11,7 @@ To add a formulation, subclass `State` and give
    held by rows, and the acceleration under a force on the velocities;
 2. ``poses``, ``jacobian(frame)`` and ``accelerations(a)``: where the bodies are and how they move;
 3. ``joint_x``, ``joint_v`` and ``joint_jacobian``: the state of the machine's joints, and the
-   matrix with ``joint_v = joint_jacobian v``;
+   matrix with ``joint_v = joint_jacobian v``; ``joint_jacobian_rate``, its rate;
 4. ``carried_wrenches(a, load)`` and ``loop_wrenches(load)``, where it knows what joints and loops
    carry;
 5. ``coriolis`` and ``gravity_force``, where it has them;
@@ -194,6 +194,11 @@ class State(ABC):
     def joint_jacobian(self) -> Matrix:
         """The matrix with ``joint_v = joint_jacobian v`` (nv of the machine x nv)."""
 
+    @property
+    @abstractmethod
+    def joint_jacobian_rate(self) -> Matrix:
+        """Rate of `joint_jacobian`; rows of joints without armature may be left zero."""
+
     def tendon(self, name: str) -> tendons.TendonMotion:
         """Return length and rate of a tendon, and what a unit force along it does."""
         tendon = self.machine.tendon(name)
@@ -347,6 +352,11 @@ class InJointCoordinates(State):
     def joint_jacobian(self) -> Matrix:
         """The identity."""
         return ca.SX.eye(self.v.shape[0])
+
+    @property
+    def joint_jacobian_rate(self) -> Matrix:
+        """Zero."""
+        return ca.SX(self.v.shape[0], self.v.shape[0])
 
 
 def step_of(pose: Matrix) -> Step:

@@ -26,7 +26,6 @@ import numpy as np
 
 from framefree.control.law import Command, ControlError, Law
 from framefree.control.passive.freedom import Freedom, Whole
-from framefree.control.passive.terms import FORMS, coriolis_times, drag_times
 from framefree.control.shared.allocation import UNITS, Allocation
 from framefree.control.shared.gains import vector_gain
 from framefree.control.shared.input_map import rank
@@ -36,6 +35,7 @@ from framefree.machine.part import set_field
 from framefree.motion.spatial import Matrix
 from framefree.motion.tree import Tree
 from framefree.motion.tree.state import TreeState
+from framefree.motion.velocity_terms import FORMS, coriolis_times, drag_times
 
 DRAG = ("wanted", "met")
 

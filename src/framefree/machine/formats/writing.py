@@ -55,7 +55,9 @@ def check_numeric(machine: Machine, problems: Problems) -> None:
 
 
 def check_friction(joint: Joint, problems: Problems) -> None:
-    """Refuse a friction width that reading back would not give."""
+    """Refuse what reading back would not give: another friction width, and asymmetry."""
+    if np.any(joint.friction_asymmetry):
+        problems.add(f"joint `{joint.name}`: `friction_asymmetry` cannot be written")
     if joint.has_friction and joint.friction_width != FRICTION_WIDTH:
         problems.add(
             f"joint `{joint.name}`: `friction_width` {joint.friction_width:g} cannot be written; "

@@ -36,6 +36,7 @@ from framefree.motion.quantities import (
     FRAMES,
     INPUTS,
     LOADS,
+    REGRESSORS,
     Outputs,
     Recipe,
     load_of,
@@ -257,6 +258,7 @@ BELOW = (
     *("energy", "dissipation", "momentum"),
     *INPUTS,
     *("inverse_derivatives", "inverse_sensitivity", "linearisation"),
+    *REGRESSORS,
     *FRAMES,
 )
 """What the rows do not change; offered where the formulation below offers it."""

@@ -97,6 +97,11 @@ class ConstrainedState(State):
         return self.base.joint_jacobian
 
     @property
+    def joint_jacobian_rate(self) -> Matrix:
+        """Rate of `joint_jacobian`."""
+        return self.base.joint_jacobian_rate
+
+    @property
     def coriolis(self) -> Matrix:
         """C (nv x nv) of the state below."""
         return self.base.coriolis

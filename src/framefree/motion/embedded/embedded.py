@@ -85,7 +85,7 @@ class Embedded(Equations):
         n = self.map.nv
         self.sizes = {
             "x": self.map.nx,
-            **dict.fromkeys(("v", "a", "force"), n),
+            **dict.fromkeys(("v", "a", "v_r", "a_r", "force"), n),
             "joint_force": machine.nv,
             "u": machine.nu,
         }

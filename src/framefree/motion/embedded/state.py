@@ -61,6 +61,11 @@ class EmbeddedState(State):
         return self.chart.E
 
     @property
+    def joint_jacobian_rate(self) -> Matrix:
+        """dE/dt (nv_tree x n)."""
+        return self.chart.rate
+
+    @property
     def kinetic(self) -> Matrix:
         """Kinetic energy (J)."""
         return self.tree.kinetic

@@ -102,7 +102,7 @@ class Maximal(Equations):
         nx, nv = self.model.nx, self.model.nv
         self.sizes = {
             "x": nx,
-            **dict.fromkeys(("v", "a", "force"), nv),
+            **dict.fromkeys(("v", "a", "v_r", "a_r", "force"), nv),
             **dict.fromkeys(("joint_force", "joint_v"), machine.nv),
             "joint_x": machine.nx,
             "u": machine.nu,

@@ -77,6 +77,11 @@ class MaximalState(State):
         """G (nv of the machine x 6N): joint rates = G v."""
         return self.held.rate_rows
 
+    @property
+    def joint_jacobian_rate(self) -> Matrix:
+        """dG/dt (nv of the machine x 6N), of joints with rotors."""
+        return self.held.rate_rows_rate
+
     @cached_property
     def rows(self) -> ConstraintRows:
         """``J a = gamma`` of joints, loops and couplings, which all hold positions."""

@@ -52,6 +52,7 @@ class EvaluatedState(State):
     joint_x = _attribute("joint_x")
     joint_v = _attribute("joint_v")
     joint_jacobian = _attribute("joint_jacobian")
+    joint_jacobian_rate = _attribute("joint_jacobian_rate")
     coriolis = _attribute("coriolis")
     gravity_force = _attribute("gravity_force")
     kinetic = _attribute("kinetic")

@@ -74,7 +74,7 @@ class Redundant(Equations):
         self.x_names, self.v_names = machine.x_names, machine.v_names
         self.sizes = {
             "x": machine.nx,
-            **dict.fromkeys(("v", "a", "force", "joint_force", "p"), machine.nv),
+            **dict.fromkeys(("v", "a", "v_r", "a_r", "force", "joint_force", "p"), machine.nv),
             "u": machine.nu,
         }
         self.gravity_vector: Matrix = ca.SX(constant(machine.gravity))

@@ -63,7 +63,8 @@ class Tree(Equations):
         nv = machine.nv
         self.sizes = {
             "x": machine.nx,
-            **dict.fromkeys(("v", "a", "force", "joint_force", "eta", "eta_rate"), nv),
+            **dict.fromkeys(("v", "a", "v_r", "a_r", "force", "joint_force"), nv),
+            **dict.fromkeys(("eta", "eta_rate"), nv),
             "u": machine.nu,
         }
         self.x_names, self.v_names = machine.x_names, machine.v_names

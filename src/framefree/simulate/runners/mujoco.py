@@ -263,7 +263,7 @@ def _ours(joint: Any) -> tuple[str, ...]:
     several = isinstance(joint.kind, Free | Planar | Spherical)
     fields = []
     if joint.has_friction:
-        fields.append("friction")
+        fields += ["friction", "friction_asymmetry"]
     if several and (is_symbolic(joint.damping) or np.any(joint.damping)):
         fields.append("damping")
     if joint.has_spring and (several or isinstance(joint.kind, Continuous)):
