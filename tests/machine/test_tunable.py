@@ -9,7 +9,8 @@ from machine_samples import arm, chain, random_pose, some_moments
 
 from framefree.geometry import Moments, se3
 from framefree.machine import Body, Cylindrical, Free, Joint, Machine, MachineError, Revolute
-from framefree.machine.fluid import Fluid, Immersed
+from framefree.machine.fluid import Fluid
+from framefree.machine.immersed import Immersed
 from framefree.machine.paths import leaf
 
 PATHS = [
