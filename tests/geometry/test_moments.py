@@ -255,3 +255,9 @@ def test_isotropic_moments_turn_into_themselves():
     ball = Moments.of_body(2.0, np.zeros(3), 0.1 * np.eye(3))
     turned = ball.moved(se3.pose(random_rotation(rng), np.zeros(3)))
     assert_same(turned, ball, 1e-15)
+
+
+def test_a_center_beyond_all_numbers_is_refused():
+    with pytest.raises(MomentsError, match="too large for its total"):
+        Moments(1e-3, [1e170, 0, 0], np.eye(3))
+    assert Moments(1e-300, [1e-10, 0, 0], np.eye(3)).problems()

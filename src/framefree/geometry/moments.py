@@ -259,7 +259,7 @@ class Moments:
         """
         second = np.array(self.second)
         if self.total != 0.0:
-            second -= np.outer(self.first, self.first) / self.total
+            second -= np.outer(self.first, self.first / self.total)
         return second, ROUNDING * float(np.abs(self.second).max())
 
     def _parts(self) -> tuple[Matrix, Matrix, Matrix]:
@@ -275,6 +275,13 @@ def _checked(total: ca.DM, first: ca.DM, second: ca.DM) -> tuple[float, np.ndarr
     for name, value in zip(("total", "first", "second"), values, strict=True):
         if not np.all(np.isfinite(value)):
             raise MomentsError(f"`{name}` of `Moments` must be finite, got {value}")
+    with np.errstate(over="ignore", invalid="ignore"):
+        at_center = np.outer(values[1], values[1] / values[0]) if values[0] else np.zeros(0)
+    if not np.all(np.isfinite(at_center)):
+        raise MomentsError(
+            f"`first` of `Moments` is too large for its total {values[0]:.6g}, so that the second "
+            f"moment about the center is beyond all numbers: got {values[1].tolist()}"
+        )
     asymmetry = np.abs(values[2] - values[2].T).max()
     if asymmetry > SYMMETRY_TOLERANCE * np.abs(values[2]).max():
         raise MomentsError(f"`second` of `Moments` must be symmetric, got {values[2].tolist()}")
