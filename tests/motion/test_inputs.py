@@ -2,8 +2,10 @@
 
 import casadi as ca
 import numpy as np
+import pytest
 from random_machines import evaluate, random_machine, random_pose, random_state
 
+import framefree as ff
 from framefree.machine import Frame
 from framefree.machine.actuators import JointForce, Propeller, Wrench
 from framefree.motion.tree import Tree
@@ -47,3 +49,31 @@ def test_servo_bias_is_a_joint_force():
     assert np.allclose(bias[machine.v_slice[name]], 1.0 - 20 * q - 2 * rate)
     assert np.count_nonzero(bias) == 1
     assert isinstance(eom.functions["input_bias"], ca.Function)
+
+
+@pytest.mark.parametrize("formulation", ["tree", "maximal", "constrained", "redundant"])
+def test_inputs_move_the_machine_as_the_forces_they_amount_to(formulation):
+    """`forward:u` loads joints and bodies one by one; B u and the bias are derived apart."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        machine = random_machine(rng, bodies=3, passive=False, fluid=False)
+        single = next((j.name for j in machine.joints if j.nv == 1 and j.nx == 1), None)
+        motors = [JointForce("servo", single, gain=20.0, bias_terms=(1, -2, -3))] if single else []
+        machine = machine.attach(
+            Frame("thrust", "b2", random_pose(rng)),
+            Propeller("prop", "thrust", "x", torque_ratio=0.1, spin=-1),
+            Wrench("push", "f1", rng.normal(size=(6, 2))),
+            *motors,
+        )
+        eom = ff.equations(machine, formulation)
+        x, v, _ = random_state(rng, machine)
+        x, v = (np.asarray(value) for value in eom.start(x, v))
+        u = rng.normal(size=machine.nu)
+        (B,) = eom.numbers("input_matrix", x=x, v=v)
+        (bias,) = eom.numbers("input_bias", x=x, v=v)
+        (a,) = eom.numbers("forward:u", x=x, v=v, u=u)
+        (expected,) = eom.numbers("forward", x=x, v=v, force=B @ u + bias)
+        (idle,) = eom.numbers("forward", x=x, v=v, force=0 * bias)
+        scale = 1 + np.abs(expected).max() + np.abs(idle).max()
+        assert np.abs(a - expected).max() < 1e-9 * scale
+        assert np.abs(a - idle).max() > 1e-6 * scale
