@@ -90,6 +90,7 @@ def _tree(machine: Machine) -> Table:
 def _forces(machine: Machine) -> RenderableType | None:
     """Return what the joints can bear and what they do by themselves, where a file says so."""
     fields = {
+        "least effort": "effort_lower",
         "effort": "effort_limit",
         "speed": "velocity_limit",
         "armature": "armature",
@@ -224,8 +225,8 @@ def _is_plain_motor(machine: Machine, actuator: Any) -> bool:
     joint = machine.joint(actuator.joint)
     if joint.nv != 1 or is_symbolic(joint.effort_limit):
         return False
-    limit = joint.effort_limit
-    return actuator == JointForce(joint.name, joint.name, 1.0, lower=-limit, upper=limit)
+    lower, upper = joint.effort_range
+    return actuator == JointForce(joint.name, joint.name, 1.0, lower=lower, upper=upper)
 
 
 def _tendon(tendon: Any) -> str:

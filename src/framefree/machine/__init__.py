@@ -40,13 +40,14 @@ from framefree.machine.loop import Loop
 from framefree.machine.machine import Machine
 from framefree.machine.problems import MachineError, Problems, StateError
 from framefree.machine.shape import Shape
-from framefree.machine.spring import EulerSpring, Spring
+from framefree.machine.spring import ConstantForce, EulerSpring, Spring
 from framefree.machine.tendon import JointTendon, Tendon
 
 __all__ = [
     "WORLD",
     "Actuator",
     "Body",
+    "ConstantForce",
     "Continuous",
     "Coupling",
     "Custom",

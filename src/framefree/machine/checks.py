@@ -17,7 +17,7 @@ from framefree.machine.loop import Loop
 from framefree.machine.names import REFERRING
 from framefree.machine.problems import Problems
 from framefree.machine.shape import Shape
-from framefree.machine.spring import EulerSpring, Spring
+from framefree.machine.spring import ConstantForce, EulerSpring, Spring
 from framefree.machine.tendon import Tendon
 from framefree.machine.tree import check_unique, unknown
 from framefree.machine.values import is_symbolic
@@ -26,7 +26,7 @@ GROUPS = {
     "bodies": (Body,),
     "joints": (Joint,),
     "frames": (Frame,),
-    "springs": (Spring, EulerSpring),
+    "springs": (Spring, EulerSpring, ConstantForce),
     "dampers": (Damper,),
     "tendons": (Tendon,),
     "loops": (Loop,),

@@ -19,6 +19,7 @@ JOINT_NUMBERS = (
     "upper",
     "velocity_limit",
     "effort_limit",
+    "effort_lower",
     "armature",
     "damping",
     "friction",
@@ -51,6 +52,8 @@ class Joint(Part):
         simulation does not enforce them.
     velocity_limit, effort_limit : (nv,)
         Largest speed and largest motor force, rad/s or m/s and Nm or N.
+    effort_lower : (nv,), optional
+        Least motor force where it is not minus the largest one, see `effort_range`.
     armature : (nv,)
         Inertia of the rotor seen through the gear, kg m^2 or kg; adds to the diagonal of the
         mass matrix.
@@ -85,6 +88,7 @@ class Joint(Part):
     friction_width: Any = FRICTION_WIDTH
     stiffness: Any = 0.0
     rest: Any = None
+    effort_lower: Any = None
     source: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
@@ -133,6 +137,12 @@ class Joint(Part):
         """Whether the joint has Coulomb friction."""
         both = (self.friction, self.friction_asymmetry)
         return any(is_symbolic(one) or bool(np.any(one)) for one in both)
+
+    @property
+    def effort_range(self) -> tuple[np.ndarray, np.ndarray]:
+        """Least and largest motor force, (nv,) each: `effort_lower` and `effort_limit`."""
+        lower = -self.effort_limit if self.effort_lower is None else self.effort_lower
+        return lower, self.effort_limit
 
     # Forces below stand on the left of M a + c + ... = B u: they resist.
 
@@ -187,6 +197,12 @@ class Joint(Part):
             with problems.at():
                 value = numbers(getattr(self, name), (size,), self._words(name), finite=False)
                 set_field(self, name, value)
+        if self.effort_lower is not None:
+            with problems.at():
+                what = self._words("effort_lower")
+                value = numbers(self.effort_lower, (nv,), what, finite=False)
+                same = np.array_equal(value, -np.asarray(self.effort_limit))
+                set_field(self, "effort_lower", None if same else value)
         for name in ("armature", "damping", "friction", "friction_asymmetry", "stiffness"):
             with problems.at():
                 set_field(self, name, numbers(getattr(self, name), (nv,), self._words(name)))
@@ -210,7 +226,15 @@ class Joint(Part):
                         f"`upper` {high:.6g}"
                     )
             self._check_unit_blocks(problems)
-        for name in ("armature", "damping", "friction", "velocity_limit", "effort_limit"):
+        not_negative = ["armature", "damping", "friction", "velocity_limit"]
+        if self.effort_lower is None:
+            not_negative.append("effort_limit")
+        elif (self.effort_lower > self.effort_limit).any():
+            problems.add(
+                f"{self._words('effort_lower')} exceeds `effort_limit`: "
+                f"{self.effort_lower.tolist()} and {self.effort_limit.tolist()}"
+            )
+        for name in not_negative:
             value = getattr(self, name)
             if not is_symbolic(value) and (value < 0).any():
                 problems.add(f"{self._words(name)} must not be negative, got {value.tolist()}")

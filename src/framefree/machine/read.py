@@ -53,7 +53,7 @@ def read(
     motors : bool
         Whether a URDF machine, which has no actuators, gets a motor on every joint that moves by
         itself, limited by the joint's effort limit. The floating base gets none.
-    without : "actuator", "equality", "tendon", "fluid", "gravcomp", or several
+    without : "actuator", "actuator:NAME", "equality", "tendon", "fluid", "gravcomp", or several
         What to leave out of a MJCF model although it changes the motion; `machine.ignored` says
         so.
 

@@ -19,7 +19,7 @@ from framefree.machine.loop import Loop
 from framefree.machine.part import Part
 from framefree.machine.problems import MachineError
 from framefree.machine.shape import Shape
-from framefree.machine.spring import EulerSpring, Spring
+from framefree.machine.spring import ConstantForce, EulerSpring, Spring
 from framefree.machine.tendon import JointTendon
 from framefree.machine.tree import unknown
 
@@ -35,6 +35,7 @@ _ACTUATORS = [
 ]
 _OTHERS = [
     Body,
+    ConstantForce,
     Coupling,
     Damper,
     EulerSpring,

@@ -1,4 +1,4 @@
-"""Springs between two frames: any set of point springs, and the flexible ball joint.
+"""Springs between two frames: point springs, the flexible ball joint, and constant forces.
 
 A flexible ball joint is a `Spherical` joint with, between its two joint frames,
 `Spring.torsional(...)`, which needs no angles, or `EulerSpring(...)`, a spring on Euler angles; and
@@ -163,6 +163,47 @@ class EulerSpring(Part):
         across = (k1 - G[0, 2] * k3) / cosine
         moment = casadi.vertcat(c * across + s * k2, c * k2 - s * across, k3)
         return casadi.vertcat(casadi.DM.zeros(3), moment)
+
+
+@dataclass(frozen=True, eq=False)
+class ConstantForce(Part):
+    """A force of constant size and direction between two frames: V = -force . r_ab.
+
+    From the world it carries a share of a body's weight, as gravity compensation does; it stays
+    what it is when the machine's gravity is changed.
+
+    Parameters
+    ----------
+    name, frame_a, frame_b : str
+    force : (3,)
+        On frame b, in the axes of frame a, N; frame a feels the reaction.
+    point : (3,)
+        Where it acts, in frame b, m.
+    """
+
+    name: str
+    frame_a: str
+    frame_b: str
+    force: Any
+    point: Any = (0.0, 0.0, 0.0)
+
+    frame_fields = ("frame_a", "frame_b")
+
+    def __post_init__(self) -> None:
+        checked_name(self.name, "a constant force")
+        for field in ("force", "point"):
+            what = f"the {field} of constant force `{self.name}`"
+            set_field(self, field, numbers(getattr(self, field), (3,), what))
+
+    def potential(self, G: Any) -> Any:
+        """Return V(G_ab), J."""
+        place = se3.rotation(G) @ constant(self.point) + se3.position(G)
+        return -casadi.dot(constant(self.force), place)
+
+    def wrench(self, G: Any) -> Any:
+        """Return minus the force and its moment (6) in the axes of b: dV/dt = xi_ab . wrench."""
+        push = se3.rotation(G).T @ constant(self.force)
+        return -casadi.vertcat(push, casadi.cross(constant(self.point), push))
 
 
 def warn_of_moments(moments: Moments, what: str) -> None:

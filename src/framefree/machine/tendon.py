@@ -56,7 +56,8 @@ class Tendon(Part, ABC):
         Limits of the length. As those of joints they are data for controllers and checks; the
         simulation does not enforce them.
     effort_lower, effort_upper : number
-        Limits of the force that all actuators on the tendon together put on it, N.
+        Limits of the sum of the forces of all actuators on the tendon, N, before their gears.
+        Where they are exceeded, all these forces shrink by one factor.
     """
 
     stiffness: Any = 0.0
@@ -136,6 +137,16 @@ class Tendon(Part, ABC):
     def lost_force(self, rate: Any) -> Any:
         """Return damping and friction."""
         return self.damping_force(rate) + self.friction_force(rate)
+
+    def effort_factor(self, total: Any) -> Any:
+        """Return by what the actuators' forces shrink, from their sum."""
+        over = casadi.if_else(total > self.effort_upper, self.effort_upper / total, 1.0)
+        return casadi.if_else(total < self.effort_lower, self.effort_lower / total, over)
+
+    @property
+    def effort_limited(self) -> bool:
+        """Whether the actuators' forces together have limits."""
+        return bool(np.isfinite([self.effort_lower, self.effort_upper]).any())
 
     def _check_ranges(self) -> None:
         for low, high in (("lower", "upper"), ("effort_lower", "effort_upper")):

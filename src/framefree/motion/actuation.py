@@ -6,8 +6,9 @@ An actuator pushes a joint, a tendon or a frame; `sensed`, `directions` and `pus
 from typing import Any
 
 import casadi as ca
+import numpy as np
 
-from framefree.machine.actuators import JointActuator, TendonActuator
+from framefree.machine.actuators import JointActuator, Motor, TendonActuator
 from framefree.machine.values import constant
 from framefree.motion.load import Load
 from framefree.motion.spatial import Matrix
@@ -50,6 +51,41 @@ def effort(state: Any, actuator: Any, u: Matrix) -> Matrix:
         total = ca.mtimes(constant(actuator.columns), own)
     bias = actuator.bias(*sensed(state, actuator))
     return total if bias is None else total + bias
+
+
+def limited_effort(state: Any, actuator: Any, u: Matrix) -> Matrix:
+    """Return the same within limits: first of the tendon's effort, then of the motor's force."""
+    factor = 1
+    if isinstance(actuator, TendonActuator):
+        tendon = state.machine.tendon(actuator.tendon)
+        if tendon.effort_limited:
+            factor = tendon.effort_factor(tendon_sum(state, tendon.name, u))
+    if not isinstance(actuator, Motor):
+        return effort(state, actuator, u) * factor
+    f = _before_gear(state, actuator, u) * factor
+    return constant(actuator.gear) * clip(f, actuator.force_lower, actuator.force_upper)
+
+
+def tendon_sum(state: Any, name: str, u: Matrix) -> Matrix:
+    """Return the sum of the forces of all actuators on a tendon, before gears and limits."""
+    total = ca.SX(0)
+    for actuator in state.machine.actuators:
+        if isinstance(actuator, TendonActuator) and actuator.tendon == name:
+            total += _before_gear(state, actuator, u)
+    return total
+
+
+def _before_gear(state: Any, actuator: Any, u: Matrix) -> Matrix:
+    """Return the force of an actuator itself, before its gear."""
+    if isinstance(actuator, Motor):
+        return actuator.force(*sensed(state, actuator), u[state.machine.u_slice[actuator.name]])
+    return effort(state, actuator, u) / constant(actuator.gear)
+
+
+def clip(value: Matrix, lower: float, upper: float) -> Matrix:
+    """Return a value within bounds, infinite ones left out."""
+    value = value if np.isinf(lower) else ca.fmax(value, lower)
+    return value if np.isinf(upper) else ca.fmin(value, upper)
 
 
 def sensed(state: Any, actuator: Any) -> tuple[Matrix, Matrix]:

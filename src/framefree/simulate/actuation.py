@@ -11,9 +11,7 @@ import casadi as ca
 import numpy as np
 
 from framefree.machine import Machine
-from framefree.machine.actuators import Motor, TendonActuator
-from framefree.machine.values import constant
-from framefree.motion.actuation import effort, push, sensed
+from framefree.motion.actuation import clip, effort, limited_effort, push
 from framefree.motion.load import Load
 from framefree.motion.state import State
 from framefree.simulate.errors import SimulationError
@@ -110,41 +108,18 @@ def limited(machine: Machine, command: Matrix) -> Matrix:
 def actuate(load: Load, state: State, u: Matrix, *, limits: bool) -> None:
     """Add what the actuators do at inputs u to a load.
 
-    With `limits`, forces of motors stay within their `force_lower` and `force_upper`, what all
-    actuators of a tendon do within its limits of effort, and all of that at a joint within the
-    joint's `effort_limit`.
+    With `limits`, forces of motors stay within their limits (`limited_effort`), and all of that at
+    a joint within the joint's `effort_range`.
     """
     machine, total = state.machine, Load(state.machine)
-    along: dict[str, Matrix] = {}
     for actuator in machine.actuators:
-        force = _limited_effort(state, actuator, u) if limits else effort(state, actuator, u)
-        if isinstance(actuator, TendonActuator):
-            along[actuator.tendon] = along.get(actuator.tendon, 0) + force
-        else:
-            push(total, state, actuator, force)
-    for name, force in along.items():
-        tendon = machine.tendon(name)
-        if limits:
-            force = _clip(force, tendon.effort_lower, tendon.effort_upper)
-        total.on_tendon(state.tendon(name), force)
+        force = limited_effort(state, actuator, u) if limits else effort(state, actuator, u)
+        push(total, state, actuator, force)
     for joint in machine.joints if limits else ():
-        own = machine.v_slice[joint.name]
-        for i, most in enumerate(joint.effort_limit, start=own.start):
-            total.joint_force[i] = _clip(total.joint_force[i], -most, most)
+        start = machine.v_slice[joint.name].start
+        for i, ends in enumerate(zip(*joint.effort_range, strict=True), start):
+            total.joint_force[i] = clip(total.joint_force[i], *ends)
     load.joint_force = load.joint_force + total.joint_force
     for index, wrench in enumerate(total.wrenches):
         if wrench is not None:
             load.on_body(index, wrench)
-
-
-def _limited_effort(state: State, actuator: Any, u: Matrix) -> Matrix:
-    """Return what an actuator exerts, a motor gear f with f = gain u + bias within its limits."""
-    if not isinstance(actuator, Motor) or not actuator.force_limited:
-        return effort(state, actuator, u)
-    f = actuator.force(*sensed(state, actuator), u[state.machine.u_slice[actuator.name]])
-    return constant(actuator.gear) * _clip(f, actuator.force_lower, actuator.force_upper)
-
-
-def _clip(value: Matrix, lower: float, upper: float) -> Matrix:
-    value = value if np.isinf(lower) else ca.fmax(value, lower)
-    return value if np.isinf(upper) else ca.fmin(value, upper)

@@ -15,7 +15,7 @@ from framefree.control.law import ControlError
 from framefree.machine import Machine
 from framefree.machine.actuators import JointActuator, Motor, TendonActuator
 from framefree.machine.values import constant
-from framefree.motion.actuation import directions, sensed
+from framefree.motion.actuation import clip, directions, effort, limited_effort, sensed
 from framefree.motion.state import State
 
 Matrix = Any
@@ -134,45 +134,47 @@ def clipped(machine: Machine, u: Matrix) -> Matrix:
     lower, upper = machine.input_limits
     result = ca.SX(u)
     for k in range(machine.nu):
-        result[k] = _clip(result[k], lower[k], upper[k])
+        result[k] = clip(result[k], lower[k], upper[k])
     return result
 
 
 def cut(state: State, u: Matrix) -> Matrix:
     """Return the joint forces (nv) that limits of motors and joints take off and put on at u.
 
-    The actuators give ``B u + bias + cut``: first the force of each motor is brought within its
-    limits, then the sum of what all actuators of a tendon do to it, then that of a joint.
+    The actuators give ``B u + bias + cut``: first the forces of all actuators of a tendon shrink to
+    its limits, then the force of each motor is brought within its own, then the sum of what all
+    actuators of a joint do to it.
     """
     machine = state.machine
     change, at_joints = ca.SX(machine.nv, 1), ca.SX(machine.nv, 1)
-    along: dict[str, Matrix] = {}
-    for motor in _limited_motors(machine):
-        f = motor.force(*sensed(state, motor), u[machine.u_slice[motor.name]])
-        excess = constant(motor.gear) * (_clip(f, motor.force_lower, motor.force_upper) - f)
-        if isinstance(motor, TendonActuator):
-            along[motor.tendon] = along.get(motor.tendon, ca.SX(0)) + excess
-        elif isinstance(motor, JointActuator):
-            change += directions(state, motor) @ excess
-            at_joints[machine.v_slice[motor.joint]] += excess
-    for effort in _tendon_efforts(state):
-        name = effort.tendon
-        force = effort.at(u) + along.get(name, ca.SX(0))
-        along[name] = along.get(name, ca.SX(0)) + _clip(force, effort.lower, effort.upper) - force
-    for name, force in along.items():
-        at = state.tendon(name)
-        change += state.tendon_jacobian(name).T @ force
-        if at.on_joints is not None:
-            at_joints += at.on_joints * force
-    for effort in _joint_efforts(state):
-        force = effort.at(u) + at_joints[effort.velocity]
-        change[effort.velocity] += _clip(force, effort.lower, effort.upper) - force
+    for actuator in machine.actuators:
+        if not _is_limited(machine, actuator):
+            continue
+        excess = limited_effort(state, actuator, u) - effort(state, actuator, u)
+        change += directions(state, actuator) @ excess
+        share = _share_at_joints(state, actuator)
+        if share is not None:
+            at_joints += share @ excess
+    for row in _joint_efforts(state):
+        force = row.by_u @ u + row.rest + at_joints[row.velocity]
+        change[row.velocity] += clip(force, row.lower, row.upper) - force
     return ca.sparsify(change)
 
 
-def _clip(value: Matrix, lower: float, upper: float) -> Matrix:
-    value = value if np.isinf(lower) else ca.fmax(value, lower)
-    return value if np.isinf(upper) else ca.fmin(value, upper)
+def _is_limited(machine: Machine, actuator: Any) -> bool:
+    """Whether a motor's force, or the effort of its tendon, has limits."""
+    if isinstance(actuator, TendonActuator) and machine.tendon(actuator.tendon).effort_limited:
+        return True
+    return isinstance(actuator, Motor) and actuator.force_limited
+
+
+def _share_at_joints(state: State, actuator: Any) -> Matrix | None:
+    """Return the joint forces (nv x k) per unit of what an actuator on joints exerts, or None."""
+    if isinstance(actuator, TendonActuator):
+        return state.tendon(actuator.tendon).on_joints
+    if isinstance(actuator, JointActuator):
+        return ca.SX.eye(state.machine.nv)[:, state.machine.v_slice[actuator.joint]]
+    return None
 
 
 def _limited_motors(machine: Machine) -> Iterator[Motor]:
@@ -184,7 +186,7 @@ def _limited_motors(machine: Machine) -> Iterator[Motor]:
 class LimitedEffort(NamedTuple):
     """What all actuators of one tendon or joint do to it: ``by_u u + rest``, and its limits.
 
-    `velocity` is the entry of v for a joint, `tendon` the name of a tendon.
+    `velocity` is the entry of v for a joint.
     """
 
     by_u: Matrix
@@ -192,11 +194,6 @@ class LimitedEffort(NamedTuple):
     lower: float
     upper: float
     velocity: int = -1
-    tendon: str = ""
-
-    def at(self, u: Matrix) -> Matrix:
-        """Return the effort at inputs u, without limits."""
-        return self.by_u @ u + self.rest
 
     @property
     def row(self) -> "Row":
@@ -209,18 +206,18 @@ def _limited_efforts(state: State) -> list[LimitedEffort]:
 
 
 def _tendon_efforts(state: State) -> list[LimitedEffort]:
-    """Return the efforts of tendons that are limited."""
+    """Return the sums of the forces of a tendon's actuators, before their gears, with limits."""
     machine, efforts = state.machine, []
     for tendon in _driven_tendons(machine):
-        if np.isinf([tendon.effort_lower, tendon.effort_upper]).all():
+        if not tendon.effort_limited:
             continue
         by_u, rest = ca.SX(1, machine.nu), ca.SX(0)
         for actuator in _on_tendons(machine):
             if actuator.tendon == tendon.name:
                 own, bias = _effort_of(state, actuator)
-                by_u, rest = by_u + own, rest + bias
+                by_u, rest = by_u + own / actuator.gear, rest + bias / actuator.gear
         limits = (tendon.effort_lower, tendon.effort_upper)
-        efforts.append(LimitedEffort(ca.sparsify(by_u), rest, *limits, tendon=tendon.name))
+        efforts.append(LimitedEffort(ca.sparsify(by_u), rest, *limits))
     return efforts
 
 
@@ -232,12 +229,7 @@ def _joint_efforts(state: State) -> list[LimitedEffort]:
         return []
     by_u, rest = ca.SX(machine.nv, machine.nu), ca.SX(machine.nv, 1)
     for actuator in machine.actuators:
-        if isinstance(actuator, JointActuator):
-            share = ca.SX.eye(machine.nv)[:, machine.v_slice[actuator.joint]]
-        elif isinstance(actuator, TendonActuator):
-            share = state.tendon(actuator.tendon).on_joints
-        else:
-            continue
+        share = _share_at_joints(state, actuator)
         if share is not None:
             own, bias = _effort_of(state, actuator)
             by_u, rest = by_u + share @ own, rest + share @ bias
@@ -270,8 +262,8 @@ def _driven_velocities(machine: Machine) -> Iterator[tuple[int, tuple[float, flo
     pulled = {name for tendon in _driven_tendons(machine) for name in tendon.coordinates}
     for joint in machine.joints:
         if joint.name in driven or pulled.intersection(joint.x_names):
-            for i, most in enumerate(joint.effort_limit, machine.v_slice[joint.name].start):
-                yield i, (-most, most)
+            start = machine.v_slice[joint.name].start
+            yield from enumerate(zip(*joint.effort_range, strict=True), start)
 
 
 def _polytopes(machine: Machine) -> list[Row]:

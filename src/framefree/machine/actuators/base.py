@@ -88,6 +88,8 @@ class TendonActuator(Actuator):
     """An actuator that exerts a force along a tendon; a positive one lengthens it."""
 
     tendon: str
+    gear: Any = 1.0
+    """Force along the tendon per force of the actuator, which the tendon's limits bound."""
     tendon_fields = ("tendon",)
 
 

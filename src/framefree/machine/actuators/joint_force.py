@@ -47,8 +47,8 @@ def motors(joints: Iterable[Joint], suffix: str = "") -> tuple[JointForce, ...]:
     """Return one motor for every velocity of these joints, limited by the joints' effort limits."""
     actuators = []
     for joint in joints:
+        lower, upper = joint.effort_range
         for i, name in enumerate(joint.v_names):
-            limit = joint.effort_limit[i]
-            gear = np.eye(joint.nv)[i]
-            actuators.append(JointForce(name + suffix, joint.name, gear, lower=-limit, upper=limit))
+            gear, ends = np.eye(joint.nv)[i], {"lower": lower[i], "upper": upper[i]}
+            actuators.append(JointForce(name + suffix, joint.name, gear, **ends))
     return tuple(actuators)

@@ -6,34 +6,85 @@ from typing import Any
 
 import numpy as np
 
-from framefree.machine.actuators import Actuator, JointForce, Wrench
+from framefree.machine.actuators import Actuator, JointForce, TendonForce, Wrench
 from framefree.machine.formats.mjcf_engine import column, enabled, value
 from framefree.machine.formats.mjcf_tree import BALL, FREE, HINGE, SLIDE, MjcfTree
 from framefree.machine.formats.poses import pose_of_quaternion
 from framefree.machine.keyframe import Keyframe
-from framefree.machine.problems import MachineError, Problems
+from framefree.machine.problems import MachineError, Problems, known_names
+from framefree.machine.tendon import Tendon
+
+MAX_GROUP = 30
+"""Largest group of actuators that can be disabled."""
 
 
-def actuators(model: Any, tree: MjcfTree, problems: Problems) -> list[Actuator]:
-    """Return the actuators: motors and servos on joints, wrenches on sites."""
+def actuators(
+    model: Any, tree: MjcfTree, tendons: dict[int, Tendon], problems: Problems
+) -> list[Actuator]:
+    """Return the actuators: motors and servos on joints and tendons, wrenches on sites."""
     result: list[Actuator] = []
     if not enabled(model, "ACTUATION"):
+        tree.ignored.append("all actuators: actuation is disabled")
         return result
-    for i, name in enumerate(_names(model)):
-        with problems.at(tree.document.where("actuator", model.actuator(i).name, i)):
-            _refuse_dynamics(model, i)
-            if int(model.actuator_trntype[i]) == value("mjtTrn", "mjTRN_SITE"):
-                result.append(_wrench(model, tree, i, name))
-            else:
-                actuator = _joint_force(model, tree, i, name)
-                if actuator is not None:
-                    result.append(actuator)
+    names = _names(model)
+    _check_left_out(tree, names, problems)
+    for i, name in enumerate(names):
+        where = tree.document.where("actuator", model.actuator(i).name, i)
+        reason = _left_out(model, tree, i, name)
+        if reason:
+            tree.ignored.append(f"{where}: {reason}")
+            continue
+        try:
+            actuator = _actuator(model, tree, tendons, i, name)
+        except MachineError as error:
+            hint = f'; `without="actuator:{name}"` leaves it out, `without="actuator"` all'
+            problems.extend((problem + hint for problem in error.problems), where)
+            continue
+        if actuator is not None:
+            result.append(actuator)
     return result
 
 
 def _names(model: Any) -> list[str]:
     count = int(getattr(model, "nactuator", model.nu))
     return [model.actuator(i).name or f"actuator{i}" for i in range(count)]
+
+
+def _check_left_out(tree: MjcfTree, names: list[str], problems: Problems) -> None:
+    for name in tree.options.without_actuators:
+        if name not in names:
+            known = known_names(names)
+            problems.add(
+                f"`without` names actuator `{name}`, which is not there; there are {known}"
+            )
+
+
+def _left_out(model: Any, tree: MjcfTree, i: int, name: str) -> str:
+    """Return why an actuator is not taken over, or nothing."""
+    if name in tree.options.without_actuators:
+        return "left out on request"
+    group = int(model.actuator_group[i])
+    if 0 <= group <= MAX_GROUP and model.opt.disableactuator & (1 << group):
+        return f"`actuatorgroupdisable` disables its group {group}"
+    if int(model.actuator_trntype[i]) == value("mjtTrn", "mjTRN_BODY"):
+        return "adhesion moves nothing where contact is not modelled"
+    return ""
+
+
+def _actuator(
+    model: Any, tree: MjcfTree, tendons: dict[int, Tendon], i: int, name: str
+) -> Actuator | None:
+    _refuse_dynamics(model, i)
+    kind = int(model.actuator_trntype[i])
+    if kind == value("mjtTrn", "mjTRN_SITE"):
+        return _wrench(model, tree, i, name)
+    if kind == value("mjtTrn", "mjTRN_TENDON"):
+        tendon = tendons.get(int(model.actuator_trnid[i, 0]))
+        if tendon is None:  # it was refused already
+            return None
+        gear = model.actuator_gear[i, :1]
+        return TendonForce(name, tendon.name, gear, **_servo(model, i))
+    return _joint_force(model, tree, i, name)
 
 
 def _refuse_dynamics(model: Any, i: int) -> None:
@@ -43,7 +94,6 @@ def _refuse_dynamics(model: Any, i: int) -> None:
         "a delay": column(model, "actuator_delay", i) != 0,
         "several inputs or outputs": column(model, "actuator_ctrlnum", i, 1) != 1
         or column(model, "actuator_outnum", i, 1) != 1,
-        "a damping with powers of the speed": np.any(column(model, "actuator_dampingpoly", i)),
         "a gain that is not constant": model.actuator_gaintype[i]
         != value("mjtGain", "mjGAIN_FIXED")
         and (
@@ -53,11 +103,22 @@ def _refuse_dynamics(model: Any, i: int) -> None:
         "this bias": model.actuator_biastype[i]
         not in (value("mjtBias", "mjBIAS_NONE"), value("mjtBias", "mjBIAS_AFFINE")),
     }
-    for words, present in unsupported.items():
-        if present:
-            raise MachineError(
-                f'an actuator with {words} is not supported; `without="actuator"` leaves out all'
-            )
+    words = [name for name, present in unsupported.items() if present]
+    if words:
+        raise MachineError(f"an actuator with {' and '.join(words)} is not supported")
+
+
+def _servo(model: Any, i: int) -> dict[str, Any]:
+    """Return gain, bias and limits of a motor."""
+    (lower, upper), (low, high) = _input_limits(model, i), _force_limits(model, i)
+    return {
+        "gain": float(model.actuator_gainprm[i, 0]),
+        "bias_terms": _bias(model, i),
+        "lower": lower,
+        "upper": upper,
+        "force_lower": low,
+        "force_upper": high,
+    }
 
 
 def _bias(model: Any, i: int) -> np.ndarray:
@@ -81,10 +142,7 @@ def _joint_force(model: Any, tree: MjcfTree, i: int, name: str) -> JointForce | 
     transmission = int(model.actuator_trntype[i])
     in_parent = transmission == value("mjtTrn", "mjTRN_JOINTINPARENT")
     if transmission != value("mjtTrn", "mjTRN_JOINT") and not in_parent:
-        raise MachineError(
-            "only actuators on a joint or a site are supported, not on tendons, slider-cranks or "
-            'bodies; `without="actuator"` leaves all out'
-        )
+        raise MachineError("an actuator on a slider-crank is not supported")
     joint = int(model.actuator_trnid[i, 0])
     if joint not in tree.joint_names:
         tree.ignored.append(f"actuator `{name}`: its joint was replaced by the fixed base")
@@ -101,19 +159,7 @@ def _joint_force(model: Any, tree: MjcfTree, i: int, name: str) -> JointForce | 
             )
         if bias[1]:
             raise MachineError("a position servo on a ball or free joint is not supported")
-    lower, upper = _input_limits(model, i)
-    low, high = _force_limits(model, i)
-    return JointForce(
-        name,
-        tree.joint_names[joint],
-        gear,
-        float(model.actuator_gainprm[i, 0]),
-        bias,
-        lower,
-        upper,
-        low,
-        high,
-    )
+    return JointForce(name, tree.joint_names[joint], gear, **_servo(model, i))
 
 
 def _wrench(model: Any, tree: MjcfTree, i: int, name: str) -> Wrench:

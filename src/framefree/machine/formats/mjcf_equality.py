@@ -6,20 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from framefree.machine.coupling import Coupling, Polynomial
+from framefree.machine.coupling import Coupling, Linear, Polynomial
 from framefree.machine.formats.mjcf_engine import enabled, value
 from framefree.machine.formats.mjcf_tree import SLIDE, MjcfTree
 from framefree.machine.formats.poses import pose_of_quaternion, posed
 from framefree.machine.frame import Frame
 from framefree.machine.loop import Loop
 from framefree.machine.problems import MachineError, Problems
+from framefree.machine.tendon import JointTendon, Tendon
 
 
 def equalities(
-    model: Any, tree: MjcfTree, problems: Problems
+    model: Any, tree: MjcfTree, tendons: dict[int, Tendon], problems: Problems
 ) -> tuple[list[Loop], list[Coupling], list[Frame]]:
     """Return loops, couplings, and the frames that the loops are made between."""
-    result = _Equalities(model, tree)
+    result = _Equalities(model, tree, tendons)
     for i in range(model.neq if enabled(model, "EQUALITY") else 0):
         name = model.equality(i).name or f"equality{i}"
         where = tree.document.where("equality", model.equality(i).name, i)
@@ -34,9 +35,10 @@ def equalities(
 
 
 class _Equalities:
-    def __init__(self, model: Any, tree: MjcfTree) -> None:
+    def __init__(self, model: Any, tree: MjcfTree, tendons: dict[int, Tendon]) -> None:
         self.model = model
         self.tree = tree
+        self.tendons = tendons
         self.loops: list[Loop] = []
         self.couplings: list[Coupling] = []
         self.frames: list[Frame] = []
@@ -49,9 +51,11 @@ class _Equalities:
             self._weld(i, name)
         elif kind == value("mjtEq", "mjEQ_JOINT"):
             self._joint(i, name)
+        elif kind == value("mjtEq", "mjEQ_TENDON"):
+            self._tendon(i, name)
         else:
             raise MachineError(
-                "only connect, weld and joint constraints are supported; "
+                "only connect, weld, joint and tendon constraints are supported; "
                 '`without="equality"` leaves all out'
             )
 
@@ -101,6 +105,37 @@ class _Equalities:
             )
         self.couplings.append(coupling)
 
+    def _tendon(self, i: int, name: str) -> None:
+        """Couple tendons over joints: (L1 - L1_0) = c0 + c1 (L2 - L2_0), solved for a joint."""
+        model = self.model
+        one, two = (int(getattr(model, f"eq_obj{k}id")[i]) for k in (1, 2))
+        hint = '`without="equality"` leaves all out'
+        chosen = [self.tendons.get(k) for k in ((one,) if two < 0 else (one, two))]
+        if not all(isinstance(tendon, JointTendon) for tendon in chosen):
+            raise MachineError(f"a constraint of a tendon that is not a sum of joints; {hint}")
+        c0, c1, *higher = (float(c) for c in model.eq_data[i][:5])
+        if two >= 0 and any(higher):
+            raise MachineError(f"a constraint with powers of a tendon's length; {hint}")
+        offset = c0 + float(model.tendon_length0[one])
+        shares = _shares(chosen[0])
+        if two >= 0:
+            offset -= c1 * float(model.tendon_length0[two])
+            for joint, share in _shares(chosen[1]).items():
+                shares[joint] = shares.get(joint, 0.0) - c1 * share
+        taken = {coupling.target for coupling in self.couplings}
+        free = {joint: share for joint, share in shares.items() if share and joint not in taken}
+        if not free:
+            raise MachineError(f"all its joints are led by other constraints already; {hint}")
+        target = max(free, key=lambda joint: abs(free[joint]))
+        others = {joint: -c / free[target] for joint, c in shares.items() if joint != target and c}
+        offset /= free[target]
+        if not others:
+            joint = next(j for j, own in self.tree.joint_names.items() if own == target)
+            self._hold(joint, offset, name)
+            return
+        law = Linear(list(others.values()), offset)
+        self.couplings.append(Coupling(name, target, tuple(others), law))
+
     def _hold(self, target: int, angle: float, name: str) -> None:
         """Hold one joint still: weld its two bodies as they are at this coordinate."""
         joint = next(j for j in self.tree.joints if j.name == self.tree.joint_names[target])
@@ -132,3 +167,8 @@ class _Equalities:
         frame = self.tree.frame_at(body, pose, name)
         self.frames.append(frame)
         return frame.name
+
+
+def _shares(tendon: Any) -> dict[str, float]:
+    """Return the coefficients of a tendon over joints, by joint."""
+    return dict(zip(tendon.coordinates, tendon.coefficients.tolist(), strict=True))

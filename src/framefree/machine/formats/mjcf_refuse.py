@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from framefree.machine.formats.mjcf_engine import column, enabled
 from framefree.machine.formats.mjcf_text import Document
 from framefree.machine.formats.mjcf_tree import FREE
@@ -17,9 +15,7 @@ def refuse(model: Any, document: Document, options: ReadOptions, problems: Probl
     """Report what changes the motion and is not supported; return what was ignored."""
     ignored: list[str] = []
     report = _Report(document, options, problems, ignored)
-    _bodies(model, report)
     _joints(model, report)
-    _tendons(model, report)
     if model.ngeom:
         ignored.append(f"contact of {model.ngeom} geoms: contact is not modelled")
     if model.nmocap:
@@ -49,20 +45,10 @@ class _Report:
         self.problems.add(f"{message}{hint}", where)
 
 
-def _bodies(model: Any, report: _Report) -> None:
-    for i in np.flatnonzero(model.body_gravcomp):
-        message = f"`gravcomp` = {model.body_gravcomp[i]:g} is not supported"
-        report("body", model.body(int(i)).name, int(i), message, "gravcomp")
-
-
 def _joints(model: Any, report: _Report) -> None:
     for j in range(model.njnt):
         name, kind = model.joint(j).name, int(model.jnt_type[j])
         dof = int(model.jnt_dofadr[j])
-        if np.any(column(model, "jnt_stiffnesspoly", j)) and enabled(model, "SPRING"):
-            report("joint", name, j, "a stiffness with powers of the deflection is not supported")
-        if np.any(column(model, "dof_dampingpoly", dof)) and enabled(model, "DAMPER"):
-            report("joint", name, j, "a damping with powers of the speed is not supported")
         if column(model, "jnt_plasticadr", j, -1) >= 0:
             report("joint", name, j, "a spring that yields (`springyield`) is not supported")
         if kind == FREE:
@@ -83,27 +69,3 @@ def _free_joint(model: Any, j: int, dof: int, report: _Report) -> None:
                 "defaults of <joint>"
             )
             report("joint", model.joint(j).name, j, message)
-
-
-def _tendons(model: Any, report: _Report) -> None:
-    for i in range(model.ntendon):
-        name = model.tendon(i).name
-        pulls = [
-            field
-            for field in (
-                "stiffness",
-                "damping",
-                "frictionloss",
-                "armature",
-                "limited",
-                "stiffnesspoly",
-            )
-            if np.any(column(model, f"tendon_{field}", i))
-        ]
-        if pulls:
-            words = ", ".join(f"`{field}`" for field in pulls)
-            report("tendon", name, i, f"a tendon with {words} is not supported", "tendon")
-        else:
-            report.ignored.append(
-                f"{report.document.where('tendon', name, i)}: a tendon without force"
-            )

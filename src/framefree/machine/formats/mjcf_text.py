@@ -52,8 +52,6 @@ _REFUSED = {
     "plugin": "MuJoCo plugins are not supported",
     "attach": "attached models are not supported; read both and use `machine.merge`",
     "model": "attached models are not supported; read both and use `machine.merge`",
-    "muscle": "muscles are not supported",
-    "adhesion": "contact is not modelled, so that adhesion has nothing to act on",
 }
 _COMPILER_DROPPED = {
     "meshdir",

@@ -17,14 +17,14 @@ import numpy as np
 
 from framefree.geometry.moments import Moments, MomentsError
 from framefree.machine.body import WORLD, Body
-from framefree.machine.formats.mjcf_engine import column, enabled
+from framefree.machine.formats.mjcf_engine import column, enabled, value
 from framefree.machine.formats.mjcf_text import Document
 from framefree.machine.formats.options import ReadOptions
 from framefree.machine.formats.poses import pose_of_quaternion, posed
 from framefree.machine.frame import Frame
 from framefree.machine.joint import Joint
 from framefree.machine.joints import Fixed, Free, JointKind, Prismatic, Revolute, Spherical
-from framefree.machine.problems import MachineError, Problems
+from framefree.machine.problems import MachineError, Problems, known_names
 
 FREE, BALL, SLIDE, HINGE = range(4)
 """Values of `jnt_type`."""
@@ -44,6 +44,10 @@ class MjcfTree:
     joint_names : dict of int to str
         Names of the MuJoCo joints that are joints here.
     site_names : list of str
+    driven : dict of int to list of (int, float)
+        For MuJoCo joints, the actuators that drive them directly, with their gears.
+    smooth_friction : list of str
+        Joints and tendons whose `frictionloss` became smooth friction.
     """
 
     def __init__(
@@ -61,10 +65,12 @@ class MjcfTree:
         self.place: list[tuple[str, np.ndarray]] = [(WORLD, np.eye(4))]
         self.body_names: list[str] = [WORLD]
         self.joint_names: dict[int, str] = {}
+        self.smooth_friction: list[str] = []
         self._moments: dict[str, list[Moments]] = {}
         self._parts: list[tuple[str, str]] = []
         self._taken = {WORLD, *(model.body(i).name for i in range(1, model.nbody))}
         self._joints_taken = {model.joint(i).name for i in range(model.njnt)}
+        self.driven = driven_joints(model)
         self._floating = self._floating_root()
         for i in range(1, model.nbody):
             self._add_body(i)
@@ -201,7 +207,8 @@ class MjcfTree:
         dof, q = int(model.jnt_dofadr[j]), int(model.jnt_qposadr[j])
         v = slice(dof, dof + kind.nv)
         lower, upper = self._limits(j)
-        motor_damping, motor_armature = self._from_actuator(j)
+        effort = self._effort(j)
+        motor_damping, motor_armature = self._from_actuators(j)
         spring = float(model.jnt_stiffness[j]) if enabled(model, "SPRING") else 0.0
         rest = np.array(model.qpos_spring[q : q + kind.nx])
         return Joint(
@@ -213,14 +220,22 @@ class MjcfTree:
             anchor,
             lower=lower,
             upper=upper,
-            effort_limit=self._effort(j),
+            effort_lower=effort[0],
+            effort_limit=effort[1],
             armature=model.dof_armature[v] + motor_armature,
             damping=(model.dof_damping[v] + motor_damping) if enabled(model, "DAMPER") else 0.0,
-            friction=model.dof_frictionloss[v] if enabled(model, "FRICTIONLOSS") else 0.0,
+            friction=self._friction(name, v),
             stiffness=spring,
             rest=_unit(rest) if isinstance(kind, Spherical) else rest if spring else None,
             source=self.document.where("joint", self.model.joint(j).name, j),
         )
+
+    def _friction(self, name: str, v: slice) -> Any:
+        friction = self.model.dof_frictionloss[v]
+        if not enabled(self.model, "FRICTIONLOSS") or not friction.any():
+            return 0.0
+        self.smooth_friction.append(name)
+        return friction
 
     def _kind(self, j: int) -> JointKind:
         kind, axis = int(self.model.jnt_type[j]), np.array(self.model.jnt_axis[j])
@@ -250,25 +265,53 @@ class MjcfTree:
         self.ignored.append(f"the range of joint `{self.joint_names[j]}`: limits of a ball")
         return -np.inf, np.inf
 
-    def _effort(self, j: int) -> float:
-        if not self.model.jnt_actfrclimited[j]:
-            return np.inf
-        return float(np.abs(self.model.jnt_actfrcrange[j]).max())
+    def _effort(self, j: int) -> tuple[float, float]:
+        """Least and largest force of all actuators on a joint."""
+        model = self.model
+        if not model.jnt_actfrclimited[j]:
+            return -np.inf, np.inf
+        if column(model, "jnt_actgravcomp", j):
+            self.remarks.append(
+                f"{self.document.where('joint', model.joint(j).name, j)}: `actuatorfrcrange` does "
+                "not bound the part of the actuators' force that `actuatorgravcomp` asks for"
+            )
+        low, high = model.jnt_actfrcrange[j]
+        return float(low), float(high)
 
-    def _from_actuator(self, j: int) -> tuple[float, float]:
-        """Damping and armature that an actuator gives its joint, through the gear."""
-        a = int(column(self.model, "jnt_actuatorid", j, -1))
-        if a < 0:
-            return 0.0, 0.0
-        square = float(self.model.actuator_gear[a, 0]) ** 2
-        damping, armature = self.model.actuator_damping[a], self.model.actuator_armature[a]
-        return square * float(damping), square * float(armature)
+    def _from_actuators(self, j: int) -> tuple[float, float]:
+        """Damping and armature that actuators give their joint, each through its gear."""
+        damping = armature = 0.0
+        for a, gear in self.driven.get(j, ()):
+            damping += gear**2 * float(np.ravel(column(self.model, "actuator_damping", a))[0])
+            armature += gear**2 * float(column(self.model, "actuator_armature", a))
+        return damping, armature
+
+    @property
+    def friction_notes(self) -> list[str]:
+        """What became of dry friction, in words."""
+        if not self.smooth_friction:
+            return []
+        return [
+            f"the sticking of `frictionloss` ({known_names(self.smooth_friction, 6)}): friction is "
+            "smooth here, and below its width in speed it creeps"
+        ]
 
     def _unused_joint(self, name: str) -> str:
         while name in self._joints_taken:
             name += "_"
         self._joints_taken.add(name)
         return name
+
+
+def driven_joints(model: Any) -> dict[int, list[tuple[int, float]]]:
+    """Return actuators with their gears by the joint that each drives directly."""
+    driven: dict[int, list[tuple[int, float]]] = {}
+    on_joints = [value("mjtTrn", f"mjTRN_{name}") for name in ("JOINT", "JOINTINPARENT")]
+    for a in range(int(getattr(model, "nactuator", model.nu))):
+        if int(model.actuator_trntype[a]) in on_joints:
+            gear = float(model.actuator_gear[a, 0])
+            driven.setdefault(int(model.actuator_trnid[a, 0]), []).append((a, gear))
+    return driven
 
 
 def _unit(wxyz: np.ndarray) -> np.ndarray:

@@ -9,6 +9,9 @@ from framefree.machine.formats.markup import ReadError
 LEAVE_OUT = ("actuator", "equality", "fluid", "gravcomp", "tendon")
 """Features that `without` may name."""
 
+ONE_ACTUATOR = "actuator:"
+"""Before the name of a single actuator that `without` leaves out."""
+
 _CHOICES = {"base": (None, "free", "fixed"), "mimic": ("coupled", "independent")}
 
 
@@ -30,6 +33,12 @@ class ReadOptions:
                 words = ", ".join(repr(choice) for choice in valid)
                 raise ReadError(f"`{name}` must be one of {words}, got {value!r}")
         for name in self.without:
-            if name not in LEAVE_OUT:
-                words = ", ".join(f"`{choice}`" for choice in LEAVE_OUT)
+            if name not in LEAVE_OUT and not name.startswith(ONE_ACTUATOR):
+                words = ", ".join(f"`{choice}`" for choice in (*LEAVE_OUT, f"{ONE_ACTUATOR}NAME"))
                 raise ReadError(f"`without` may name {words}; got {name!r}")
+
+    @property
+    def without_actuators(self) -> tuple[str, ...]:
+        """Names of single actuators to leave out."""
+        marked = (name for name in self.without if name.startswith(ONE_ACTUATOR))
+        return tuple(name.removeprefix(ONE_ACTUATOR) for name in marked)

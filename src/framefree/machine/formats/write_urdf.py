@@ -153,7 +153,7 @@ class _UrdfWriter:
 
     def _refuse(self) -> None:
         machine, add = self.machine, self.problems.add
-        for group in ("springs", "dampers", "loops"):
+        for group in ("springs", "dampers", "tendons", "loops"):
             for part in getattr(machine, group):
                 add(f"{type(part).__name__.lower()} `{part.name}`: URDF has none")
         if machine.fluid is not None:
@@ -191,6 +191,8 @@ class _UrdfWriter:
         for name in ("damping", "friction", "velocity_limit", "effort_limit"):
             if len(set(np.asarray(getattr(joint, name)).tolist())) > 1:
                 self.problems.add(f"joint `{joint.name}`: `{name}` must be one number in URDF")
+        if joint.effort_lower is not None:
+            self.problems.add(f"joint `{joint.name}`: URDF has no `effort_lower`")
         limited = np.isfinite(joint.lower) | np.isfinite(joint.upper)
         if joint.nx > 1 and limited.any():
             self.problems.add(f"joint `{joint.name}`: URDF has no limits of such a joint")
