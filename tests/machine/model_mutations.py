@@ -90,7 +90,7 @@ def _messages(machine: Machine) -> list[str]:
 
 def _elements(root: Any) -> Iterator[tuple[Any, Any, tuple[str, ...]]]:
     """Yield every element with its parent and its place, from a list that changes cannot upset."""
-    found = [(root, None, (root.tag,))]
+    found: list[tuple[Any, Any, tuple[str, ...]]] = [(root, None, (root.tag,))]
     for element, _, place in found:
         found.extend((child, element, (*place, child.tag)) for child in list(element))
     yield from found

@@ -64,7 +64,7 @@ def _forces(model: Any, tree: MjcfTree, i: int, where: str) -> dict[str, Any]:
     """Return what acts along a tendon; with `without="tendon"` only its actuators do."""
     limits = _range(model, i, "limited", "range")
     efforts = _range(model, i, "actfrclimited", "actfrcrange")
-    result = {"lower": limits[0], "upper": limits[1]}
+    result: dict[str, Any] = {"lower": limits[0], "upper": limits[1]}
     result |= {"effort_lower": efforts[0], "effort_upper": efforts[1]}
     spring = [model.tendon_stiffness[i], *np.ravel(column(model, "tendon_stiffnesspoly", i))]
     damping = np.append(model.tendon_damping[i], column(model, "tendon_dampingpoly", i))
