@@ -20,6 +20,7 @@ from framefree.gallery.scenarios.prototypes.flights import (
 )
 from framefree.kernel import Kernel, compile
 from framefree.simulate.integrators import INTEGRATORS
+from framefree.simulate.first_states import first_states
 from framefree.simulate.loop import ControlLoop
 from framefree.simulate.plants import native_plant
 
@@ -138,7 +139,7 @@ def rollout(craft: Craft) -> dict[str, object]:
         noisy=True,
     )
     kernel = compile(loop.step(INTEGRATORS["euler"]), shapes={"time": (), "h": ()})
-    first = loop.start(*craft.start())
+    first = first_states(loop, *craft.start(), {})
     state: dict[str, Any] = {name: np.tile(value, (LOOPS, 1)) for name, value in first.items()}
     scale, rng = craft.noise.scale(machine), np.random.default_rng(0)
     noise = np.zeros((LOOPS, PERIODS, len(scale)))

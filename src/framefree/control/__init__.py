@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from framefree.control.computed_torque import ComputedTorque
+    from framefree.control.estimation import EncoderFilter, ForceObserver, InvariantFilter
     from framefree.control.impedance import Impedance
     from framefree.control.law import AnyLaw, Command, ControlError, Law, NumericLaw, OpenLoop
     from framefree.control.passive import EndEffectorPassivity, PassivityControl, StationKeeping
@@ -26,6 +27,9 @@ _PLACES = {
     "Allocated": "framefree.control.shared.allocation",
     "Allocation": "framefree.control.shared.allocation",
     "ComputedTorque": "framefree.control.computed_torque",
+    "EncoderFilter": "framefree.control.estimation",
+    "ForceObserver": "framefree.control.estimation",
+    "InvariantFilter": "framefree.control.estimation",
     "Impedance": "framefree.control.impedance",
     "AnyLaw": "framefree.control.law",
     "Command": "framefree.control.law",
@@ -58,10 +62,13 @@ __all__ = [
     "Command",
     "ComputedTorque",
     "ControlError",
+    "EncoderFilter",
     "EndEffectorControl",
     "EndEffectorPassivity",
+    "ForceObserver",
     "Impedance",
     "InputLimits",
+    "InvariantFilter",
     "Law",
     "LimitedTaskControl",
     "Model",

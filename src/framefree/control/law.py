@@ -16,7 +16,10 @@ run) and give
    evaluated at every stage, once a step); a law that gives both has the rate added to it;
 5. ``timed(timing)``: the law as it must be for a control period and a delay, where it matters: a
    law that remembers its own commands;
-6. ``units``: units of its signals, for the record: {"V": "J"}.
+6. ``takes``: names of what it can use where the loop knows it, beside the reference signals and
+   among them: `UNKNOWN_FORCE`, the estimate (nv) of forces on its velocities that its machine does
+   not have. Such a law works without as well;
+7. ``units``: units of its signals, for the record: {"V": "J"}.
 
 A law that cannot be written as expressions, such as one with an iterative solver in it, is a
 `NumericLaw`: it gives ``command`` on NumPy arrays instead of ``control``, says in ``signals`` what
@@ -37,6 +40,9 @@ from framefree.machine import Machine
 
 Matrix = Any
 """A casadi SX or DM matrix."""
+
+UNKNOWN_FORCE = "unknown_force"
+"""Name of an estimate (nv) of forces that the model does not have; see the contract above."""
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -92,6 +98,7 @@ class AnyLaw(ABC):
 
     machine: Machine
     needs: tuple[str, ...] = ()
+    takes: tuple[str, ...] = ()
     units: ClassVar[Mapping[str, str]] = _NOTHING
 
     @property

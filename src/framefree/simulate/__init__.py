@@ -16,6 +16,7 @@ from framefree.simulate.events import Change, Event, Grasp, Release, SetParamete
 from framefree.simulate.noise import Noise
 from framefree.simulate.run import Run
 from framefree.simulate.runners.adaptive import Adaptive
+from framefree.simulate.sensors import Encoders, Imu, PoseSensor, Sensor
 from framefree.simulate.simulation import simulate
 
 __all__ = [
@@ -23,14 +24,18 @@ __all__ = [
     "Change",
     "Disturbance",
     "Drive",
+    "Encoders",
     "Event",
     "FirstOrder",
     "Grasp",
+    "Imu",
     "Noise",
+    "PoseSensor",
     "Pulse",
     "Push",
     "Release",
     "Run",
+    "Sensor",
     "SetParameters",
     "SimulationError",
     "simulate",

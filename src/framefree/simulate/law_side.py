@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 
 import casadi as ca
 
-from framefree.control.law import AnyLaw, Command, NumericLaw
+from framefree.control.law import UNKNOWN_FORCE, AnyLaw, Command, NumericLaw
 from framefree.control.references.base import Reference
 from framefree.machine import Machine
 from framefree.simulate.actuation import limited
 from framefree.simulate.correspondence import Correspondence
 from framefree.simulate.errors import SimulationError
+from framefree.simulate.estimation import Estimated
 from framefree.simulate.law_output import LawOutput
 from framefree.simulate.predict import Predictor
 
@@ -93,14 +94,27 @@ class LawSide:
         nv = self.machine.nv
         return Measurement(t, self.machine.integrate(x, noise[:nv, :]), v + noise[nv:, :])
 
-    def estimate(self, measured: Measurement, pending: Pending | None) -> LawInputs:
-        """Return the law's inputs; with a predictor, those after what is pending has acted."""
+    def estimate(
+        self,
+        measured: Measurement,
+        pending: Pending | None,
+        estimated: Estimated | None = None,
+    ) -> LawInputs:
+        """Return the law's inputs; with a predictor, those after what is pending has acted.
+
+        What is `estimated` replaces what is measured; an unknown force acts in the prediction too.
+        """
         t, x, v = measured
-        x, v = self.correspondence.x(x), self.correspondence.v(v)
+        x, v, force = self.correspondence.x(x), self.correspondence.v(v), None
+        if estimated is not None:
+            x, v, force = estimated.x, estimated.v, estimated.force
         if pending is not None and self.predictor is not None:
             t = t + self.predictor.lead
-            x, v = self.predictor(x, v, *pending)
-        return LawInputs(t, x, v, self._checked_reference(t))
+            x, v = self.predictor(x, v, *pending, force)
+        reference = self._checked_reference(t)
+        if force is not None and self.law is not None and UNKNOWN_FORCE in self.law.takes:
+            reference = {**reference, UNKNOWN_FORCE: force}
+        return LawInputs(t, x, v, reference)
 
     def _checked_reference(self, t: Matrix) -> dict[str, Matrix]:
         """Return the reference at a time; refuse one that is not what the law reads."""

@@ -10,9 +10,10 @@ command held in between. Everything that one step hands to the next is a named s
     x, v         coordinates and velocities of the plant
     drive        state of the drive behind the commands
     memory       what the law remembers; it moves with x and v where the law gives its rate
+    estimate     what sensors, estimators and observer remember
     pipe         commands on their way, the oldest first
-    held         the command that acts; only where it is needed again: for predictions, and where
-                 one step of the loop is one of the integrator; then also
+    held         the command that acts; only where it is needed again: for predictions, estimates,
+                 and where one step of the loop is one of the integrator; then also
     count        steps since it began to act
     law_output   the command of a law in numbers, which runners evaluate in Python
 
@@ -21,7 +22,7 @@ command held in between. Everything that one step hands to the next is a named s
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -33,13 +34,22 @@ from framefree.motion import Equations, State
 from framefree.simulate.actuation import Drive
 from framefree.simulate.disturbances import Disturbance, Moment
 from framefree.simulate.errors import SimulationError
+from framefree.simulate.estimation import Estimated, Estimation
 from framefree.simulate.integrators import DormandPrince, Integrator
 from framefree.simulate.law_side import LawInputs, LawSide, Pending
 from framefree.simulate.plant_side import PlantSide
 from framefree.simulate.predict import Predictor
+from framefree.simulate.sensors import Acceleration
 
 Matrix = Any
 Symbols = dict[str, Matrix]
+
+
+class Decision(NamedTuple):
+    """What the law's side makes of a state: the command, and what it was made from."""
+
+    command: Command
+    estimated: Estimated | None
 
 
 @dataclass(frozen=True)
@@ -66,6 +76,8 @@ class ControlLoop:
         Whether there is an input `noise` (2 nv) that is added to what the law measures.
     predictor : Predictor or None
         What moves a measurement ahead before the law sees it; time and reference go with it.
+    estimation : Estimation or None
+        Sensors, estimators and observer between the plant and the law.
     """
 
     plant: Equations
@@ -79,6 +91,7 @@ class ControlLoop:
     gated: bool = False
     noisy: bool = False
     predictor: Predictor | None = None
+    estimation: Estimation | None = None
     symbols: Symbols = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -97,8 +110,8 @@ class ControlLoop:
         following: dict[str, Matrix] = {}
         acting, steps = ca.SX(0, 1), 1
         if self.ratio:
-            command = self.command_from(state)  # measure, estimate, law, limit
-            following = self.transmit(command)  # delay, hold
+            decision = self.decide(state)  # measure, estimate, law, limit
+            following = self.transmit(decision)  # delay, hold
             acting = following["held"]
             steps = 1 if self.gated else self.ratio
         x, column = s["x"], self._column
@@ -115,12 +128,38 @@ class ControlLoop:
 
     # ------------------------------------------------------------------ the law's side
 
-    def command_from(self, state: State) -> Command:
-        """Return the command that the law makes at the beginning of a control period."""
-        side, noise = self.law_side, self.symbols.get("noise")
-        measured = side.measure(self.symbols["time"], state.joint_x, state.joint_v, noise)
-        inputs = side.estimate(measured, self._pending)
-        return side.command(inputs, self.symbol("memory"), self.symbol("law_output"))
+    def decide(self, state: State) -> Decision:
+        """Return what the law does at the beginning of a control period, and what it knows then."""
+        inputs, estimated = self._law_inputs(state)
+        memory, output = self.symbol("memory"), self.symbol("law_output")
+        return Decision(self.law_side.command(inputs, memory, output), estimated)
+
+    def _law_inputs(self, state: State) -> tuple[LawInputs, Estimated | None]:
+        side, s = self.law_side, self.symbols
+        sensed = self.estimation is not None and self.estimation.sensors is not None
+        noise = None if sensed else s.get("noise")
+        measured = side.measure(s["time"], state.joint_x, state.joint_v, noise)
+        estimated = None
+        if self.estimation is not None:
+            estimated = self.estimation(
+                s["estimate"],
+                state,
+                self.acceleration(state, s["time"], self.symbol("drive"), self.symbol("held")),
+                (measured.x, measured.v),
+                self.symbol("noise"),
+                self.symbol("drive"),
+                self.symbol("held"),
+            )
+        return side.estimate(measured, self._pending, estimated), estimated
+
+    def acceleration(self, state: State, t: Matrix, drive: Matrix, held: Matrix) -> Acceleration:
+        """Return the function that gives the plant's accelerations as a control period begins."""
+
+        def acceleration() -> Matrix:
+            moment = Moment(t, t, self.symbols["h"])
+            return state.forward(self.plant_side.load(state, moment, drive, held)[0])
+
+        return acceleration
 
     def command_at(self, t: Matrix, state: State, memory: Matrix) -> Command:
         """Return the command of a law that is evaluated all the time, at a state as it is."""
@@ -128,20 +167,23 @@ class ControlLoop:
         inputs = side.estimate(side.measure(t, state.joint_x, state.joint_v, None), None)
         return side.command(inputs, memory, self.symbol("law_output"))
 
-    def transmit(self, command: Command) -> dict[str, Matrix]:
+    def transmit(self, decision: Decision) -> dict[str, Matrix]:
         """Return held, pipe, memory and count: a command is sent where a control period begins."""
-        sent = self._sent(command)
+        sent = self._sent(decision)
         if not self.gated:
             return sent
         first = self.symbols["count"] < 0.5
         kept = {name: ca.if_else(first, new, self.symbol(name)) for name, new in sent.items()}
         return {**kept, "count": ca.fmod(self.symbols["count"] + 1, self.ratio)}
 
-    def _sent(self, command: Command) -> dict[str, Matrix]:
+    def _sent(self, decision: Decision) -> dict[str, Matrix]:
         """Return held, pipe and memory where a command is sent; held even if it is no state."""
+        command, estimated = decision
         nu, queue = self.machine.nu, ca.vertcat(self.symbol("pipe"), command.u)
         memory = command.memory_after(self.symbol("memory"), self.ratio * self.symbols["h"])
         sent = {"held": queue[:nu, :], "pipe": queue[nu:, :], "memory": memory}
+        if estimated is not None:
+            sent["estimate"] = estimated.memory
         return {name: sent[name] for name in sent if name == "held" or name in self.symbols}
 
     def _jump(self, state: State) -> Matrix:
@@ -149,10 +191,10 @@ class ControlLoop:
         memory = self.symbols["memory"]
         return self.command_at(self.symbols["time"], state, memory).memory_after(memory, 0) - memory
 
-    def acting(self, state: State) -> tuple[Matrix, Command]:
-        """Return the command that acts at a state of the loop, and the one that the law makes."""
-        command = self.command_from(state)
-        return (self.transmit(command)["held"] if self.ratio else command.u), command
+    def acting(self, state: State) -> tuple[Matrix, Decision]:
+        """Return the command that acts at a state of the loop, and what the law's side makes."""
+        decision = self.decide(state)
+        return (self.transmit(decision)["held"] if self.ratio else decision.command.u), decision
 
     @property
     def _pending(self) -> Pending:
@@ -218,19 +260,26 @@ class ControlLoop:
     def control(self) -> ca.Function:
         """Return what happens at the beginning of a control period: held, pipe, memory."""
         s = self.symbols
-        command = self.command_from(self.plant.at(s["x"], s["v"], s["time"]))
-        sent = self._sent(command)
+        sent = self._sent(self.decide(self.plant.at(s["x"], s["v"], s["time"])))
         return self._function("control", {f"{k}_next": sent[k] for k in sent if k in s})
 
     def law_inputs(self) -> ca.Function:
         """Return what a law in numbers is evaluated at: t, x, v, and its references in order."""
         s = self.symbols
         state = self.plant.at(s["x"], s["v"], s["time"])
-        measured = self.law_side.measure(s["time"], state.joint_x, state.joint_v, s.get("noise"))
-        inputs: LawInputs = self.law_side.estimate(measured, self._pending)
-        references = {f"reference_{k}": r for k, r in enumerate(inputs.reference.values())}
+        inputs, _ = self._law_inputs(state)
+        references = {
+            f"reference_{k}": inputs.reference[n] for k, n in enumerate(self.reference_names)
+        }
         outputs = {"t": inputs.t, "x_law": inputs.x, "v_law": inputs.v, **references}
         return self._function("law_inputs", outputs)
+
+    @property
+    def reference_names(self) -> tuple[str, ...]:
+        """Names of all reference signals that the law gets, estimates among them."""
+        names = tuple(self.law_side.references(ca.SX(0)))
+        observed = self.estimation is not None and self.estimation.observer is not None
+        return (*names, *(self.law.takes if observed and self.law is not None else ()))
 
     def _function(self, name: str, outputs: dict[str, Matrix]) -> ca.Function:
         dense = [ca.densify(ca.SX(value)) for value in outputs.values()]
@@ -257,68 +306,45 @@ class ControlLoop:
     @property
     def states(self) -> tuple[str, ...]:
         """Names of the states of the loop, but for those that it does without."""
-        names = ("x", "v", "drive", "memory", "pipe", "held", "count", "law_output")
+        names = ("x", "v", "drive", "memory", "estimate", "pipe", "held", "count")
+        names += ("law_output",)
         return tuple(name for name in names if name in self.symbols)
-
-    def start(
-        self, x: np.ndarray, v: np.ndarray, u: np.ndarray, constants: dict[str, np.ndarray]
-    ) -> dict[str, np.ndarray]:
-        """Return the first values of all states.
-
-        x and v are the plant's own, one state or many; u are the inputs before, and `constants` the
-        values of the loop's parameters.
-        """
-        output = self.law_side.output
-        values = {
-            "x": x,
-            "v": v,
-            "drive": np.zeros(0) if self.drive is None else self.drive.start(u),
-            "memory": self._first_memory(x, v, constants) if "memory" in self.symbols else None,
-            "pipe": np.tile(u, self.delay),
-            "held": u,
-            "count": np.zeros(1),
-            "law_output": np.zeros(0 if output is None else output.size),
-        }
-        return {name: values[name] for name in self.states}
-
-    def _first_memory(
-        self, x: np.ndarray, v: np.ndarray, constants: dict[str, np.ndarray]
-    ) -> np.ndarray:
-        """Return the law's memory (n,) or (batch, n) at the first state."""
-        s = self.symbols
-        state = self.plant.at(s["x"], s["v"], s["time"])
-        memory = self.law_side.first_memory(state.joint_x, state.joint_v)
-        if ca.SX(memory).shape != s["memory"].shape:
-            raise SimulationError(
-                f"the law's memory has {s['memory'].shape[0]} entries, its first memory shape "
-                f"{ca.SX(memory).shape}"
-            )
-        values = {"x": x, "v": v, **constants}
-        first = ca.Function("first", [*(s[k] for k in values), s["time"]], [ca.densify(memory)])
-        lead = np.broadcast_shapes(*(array.shape[:-1] for array in values.values()))
-        full = [np.broadcast_to(a, (*lead, a.shape[-1])) for a in values.values()]
-        rows = zip(*full, strict=True) if lead else [full]
-        columns = [np.array(first(*row, 0.0)).ravel() for row in rows]
-        return np.array(columns if lead else columns[0])
 
     def symbol(self, name: str) -> Matrix:
         """Return the symbol of a state or input; empty where the loop does without."""
         return self.symbols.get(name, ca.SX(0, 1))
 
+    @property
+    def _noise_size(self) -> int:
+        if self.estimation is not None and self.estimation.sensors is not None:
+            return len(self.estimation.sensors.deviations)
+        return 2 * self.machine.nv if self.noisy else 0
+
+    @property
+    def _estimate_size(self) -> int:
+        sizes = self.plant.sizes
+        x, v, t = ca.SX.sym("x", sizes["x"]), ca.SX.sym("v", sizes["v"]), ca.SX.sym("t")
+        drives = 0 if self.drive is None else len(self.drive.start(np.zeros(self.machine.nu)))
+        estimation: Any = self.estimation
+        return estimation.first_memory(
+            self.plant.at(x, v, t), lambda: ca.SX(sizes["v"], 1), ca.SX(drives, 1)
+        ).shape[0]
+
     def _make_symbols(self) -> Symbols:
         machine, law, output = self.machine, self.law, self.law_side.output
         nu, gated = machine.nu, self.ratio > 0 and self.gated
-        keeps = gated or self.predictor is not None
+        keeps = gated or self.predictor is not None or self.estimation is not None
         sizes = {
             "x": self.plant.sizes["x"],
             "v": self.plant.sizes["v"],
             "drive": 0 if self.drive is None else len(self.drive.start(np.zeros(nu))),
             "memory": 0 if law is None else len(law.memory),
+            "estimate": 0 if self.estimation is None else self._estimate_size,
             "pipe": nu * self.delay,
             "held": nu if keeps else 0,
             "count": 1 if gated else 0,
             "law_output": 0 if output is None else output.size,
-            "noise": 2 * machine.nv if self.noisy else 0,
+            "noise": self._noise_size,
         }
         symbols = {n: ca.SX.sym(n, size) for n, size in sizes.items() if size or n in ("x", "v")}
         symbols |= {"time": ca.SX.sym("time"), "h": ca.SX.sym("h")}

@@ -23,6 +23,13 @@ RECORDED = ("energy", "constraint", "joint_wrench")
 """What is recorded of a plant by default, as far as it has it."""
 
 
+ESTIMATE_UNITS = {
+    "unknown_force": "N, Nm",
+    "gyroscope_bias": "rad/s",
+    "accelerometer_bias": "m/s^2",
+}
+
+
 class Observer:
     """Evaluates everything that is recorded at states of a loop.
 
@@ -58,7 +65,7 @@ class Observer:
     def _trace(self, record: tuple[str, ...]) -> None:
         loop, s = self.loop, self.loop.symbols
         state = loop.plant.at(s["x"], s["v"], s["time"])
-        acting, command = loop.acting(state)
+        acting, (command, estimated) = loop.acting(state)
         moment = Moment(s["time"], s["time"], s["h"])
         load, u = loop.plant_side.load(state, moment, loop.symbol("drive"), acting)
         for channel, value in zip(
@@ -69,6 +76,9 @@ class Observer:
         units = {} if loop.law is None else loop.law.units
         for name, value in command.signals.items():
             self._add_matrix("signals", name, value, units.get(name, ""))
+        if estimated is not None:
+            for name, value in estimated.signals.items():
+                self._add_matrix("signals", name, value, ESTIMATE_UNITS.get(name, ""))
         if loop.drive is not None or loop.delay:
             channel = state_channels(loop.machine)[2]
             self._add(

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from framefree.control.estimation import ForceObserver, StateEstimator
 from framefree.control.law import AnyLaw
 from framefree.control.references.base import Reference
 from framefree.machine import Machine
@@ -21,6 +22,7 @@ from framefree.simulate.events import Event, Scene
 from framefree.simulate.integrators import INTEGRATORS, Integrator
 from framefree.simulate.noise import Noise
 from framefree.simulate.runners import Adaptive, Clock
+from framefree.simulate.sensors import Sensor
 
 PLANTS = ("native", "mujoco")
 UNROLLED = 48
@@ -41,6 +43,9 @@ class SimulationOptions:
     limits: bool
     lag: Any
     noise: Noise | None
+    sensors: tuple[Sensor, ...]
+    estimator: tuple[StateEstimator, ...]
+    observer: ForceObserver | None
     delay: int
     predict: bool | float
     seed: int
@@ -59,14 +64,28 @@ class SimulationOptions:
             raise SimulationError(f"`plant` must be one of {', '.join(PLANTS)}, got {self.plant!r}")
         if self.delay < 0 or self.delay != int(self.delay):
             raise SimulationError(f"`delay` must be a whole number, got {self.delay}")
-        for name in ("noise", "delay", "predict"):
+        for name in ("noise", "delay", "predict", "sensors", "estimator", "observer"):
             if getattr(self, name) and self.control_dt is None and self.plant == "native":
                 raise SimulationError(f"`{name}` needs a control period: give `control_dt`")
         if self.every is not None and (self.every < 1 or self.every != int(self.every)):
             raise SimulationError(f"`every` must be a whole number from 1 on, got {self.every}")
+        if self.sensors and self.noise is not None:
+            raise SimulationError(
+                "`sensors` have noise of their own: give them or `noise`, not both"
+            )
+        if self.estimator or self.observer:
+            self._check_rows_of_estimates()
         if not (np.isfinite(self.predict) and self.predict >= 0):
             raise SimulationError(f"`predict` must be a time in s from 0 on, got {self.predict}")
         _ = self.method, self.ratio, self.drive
+
+    def _check_rows_of_estimates(self) -> None:
+        """Refuse rows between control periods: estimates are made where these begin."""
+        if self.every is not None and self.every % max(self.ratio, 1):
+            raise SimulationError(
+                f"estimates are made once in a control period of {self.ratio} steps: `every` must "
+                f"be a multiple of that, got {self.every}"
+            )
 
     # ------------------------------------------------------------------ time
 

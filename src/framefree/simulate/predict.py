@@ -42,19 +42,26 @@ class Predictor:
     period: float
     lead: float
 
-    def __call__(self, x: Matrix, v: Matrix, z: Matrix, pipe: Matrix, held: Matrix) -> Any:
-        """Return x and v of the model after `lead`; `held` acts where the pipe is empty."""
+    def __call__(
+        self, x: Matrix, v: Matrix, z: Matrix, pipe: Matrix, held: Matrix, force: Matrix = None
+    ) -> Any:
+        """Return x and v of the model after `lead`; `held` acts where the pipe is empty.
+
+        `force` (nv) is one on the velocities that the model itself does not know.
+        """
         nu = self.plant.nu
         commands = [pipe[k * nu : (k + 1) * nu] for k in range(pipe.shape[0] // max(nu, 1))]
         left, column = self.lead, ca.vertcat(v, z)
         while left > 1e-9 * self.period:
             command = commands.pop(0) if commands else held
             held, h = command, min(self.period, left)
-            x, column = self._moved(x, column, command, h)
+            x, column = self._moved(x, column, command, h, force)
             left -= h
         return x, column[: self.model.nv, :]
 
-    def _moved(self, x: Matrix, column: Matrix, command: Matrix, h: float) -> tuple[Matrix, Matrix]:
+    def _moved(
+        self, x: Matrix, column: Matrix, command: Matrix, h: float, force: Matrix
+    ) -> tuple[Matrix, Matrix]:
         """Return the state after one step of fourth order."""
         system, n = native_plant(self.model, None), self.model.nv
         known = Correspondence(self.plant, self.model)
@@ -62,7 +69,7 @@ class Predictor:
         def rates(t: Matrix, x: Matrix, column: Matrix) -> Matrix:
             state, z = system.at(x, column[:n, :], t), column[n:, :]
             u = command if self.drive is None else self.drive.u(z, command)
-            load = Load(self.model)
+            load = Load(self.model, force=force)
             actuate(load, state, known.u_of_model(u), limits=self.limits)
             moving = [] if self.drive is None else [self.drive.rate(z, command)]
             return ca.vertcat(state.forward(load), *moving)

@@ -10,9 +10,12 @@ from framefree.control.law import Timing
 from framefree.motion import ClosureError, Equations
 from framefree.motion.constrained import Constrained
 from framefree.motion.constrained.scales import velocity_units
+from framefree.simulate.correspondence import Correspondence
 from framefree.simulate.errors import SimulationError
+from framefree.simulate.estimation import Estimation
 from framefree.simulate.events import Scene
 from framefree.simulate.failure import FirstProblem, first_problem, likely_cause
+from framefree.simulate.first_states import first_states
 from framefree.simulate.loop import ControlLoop
 from framefree.simulate.noise import NoiseSource
 from framefree.simulate.observe import Observer
@@ -29,6 +32,7 @@ from framefree.simulate.runners import (
 )
 from framefree.simulate.runners.adaptive import StepTooSmall
 from framefree.simulate.runners.base import LoopStates
+from framefree.simulate.sensors import SensorArray
 from framefree.simulate.storage import Arrays
 from framefree.simulate.user_rows import rows_for_mujoco
 
@@ -99,6 +103,7 @@ class Segment:
             options.gated,
             options.noise is not None,
             self._predictor(),
+            self._estimation(),
         )
 
     @property
@@ -118,6 +123,21 @@ class Segment:
             scene.machine, scene.law.machine, options.drive, options.limits, period, options.lead
         )
 
+    def _estimation(self) -> Estimation | None:
+        options, scene = self.options, self.scene
+        parts = options.sensors, options.estimator, options.observer
+        if not any(parts):
+            return None
+        model = scene.machine if scene.law is None else scene.law.machine
+        return Estimation(
+            Correspondence(scene.machine, model),
+            SensorArray(scene.machine, options.sensors) if options.sensors else None,
+            options.estimator,
+            options.observer,
+            options.drive,
+            options.ratio * options.dt,
+        )
+
     def _make_runner(self) -> Runner:
         runner, output = self._stepping_runner(), self.loop.law_side.output
         return runner if output is None else PythonLawRunner(runner, output)
@@ -125,7 +145,10 @@ class Segment:
     def _stepping_runner(self) -> Runner:
         options, method = self.options, self.options.method
         noise = None
-        if options.noise is not None:
+        estimation = self.loop.estimation
+        if estimation is not None and estimation.sensors is not None:
+            noise = NoiseSource(estimation.sensors.deviations, options.seed, self.batch)
+        elif options.noise is not None:
             scale = options.noise.scale(self.scene.machine)
             noise = NoiseSource(scale, options.seed, self.batch)
         common = self.loop, self.clock, self._constants(), noise
@@ -159,10 +182,16 @@ class Segment:
         except ClosureError as error:
             raise SimulationError(str(error)) from None
         x, v = np.asarray(x, float), np.asarray(v, float)
-        first = self.loop.start(x, v, u, self._constants())
+        first = first_states(self.loop, x, v, u, self._constants())
         if self.batch is not None:
             first = {k: np.broadcast_to(a, (self.batch, a.shape[-1])) for k, a in first.items()}
-        kept = ("drive", "pipe", "held", "count", *(("memory",) if self._same_law else ()))
+        kept = (
+            "drive",
+            "pipe",
+            "held",
+            "count",
+            *(("memory", "estimate") if self._same_law else ()),
+        )
         return first | {k: before[k] for k in kept if before is not None and k in before}
 
     # ------------------------------------------------------------------ running

@@ -5,6 +5,7 @@ from dataclasses import replace
 from time import monotonic
 from typing import Any
 
+from framefree.control.estimation import ForceObserver, StateEstimator
 from framefree.control.law import AnyLaw
 from framefree.control.references.base import Reference
 from framefree.machine import Machine
@@ -22,6 +23,7 @@ from framefree.simulate.record import Recorder
 from framefree.simulate.run import Run
 from framefree.simulate.runners import Adaptive
 from framefree.simulate.segment import Segment
+from framefree.simulate.sensors import Sensor
 
 
 def simulate(
@@ -41,6 +43,9 @@ def simulate(
     limits: bool = True,
     lag: Any = None,
     noise: Noise | None = None,
+    sensors: Sensor | Iterable[Sensor] = (),
+    estimator: StateEstimator | Iterable[StateEstimator] = (),
+    observer: ForceObserver | None = None,
     delay: int = 0,
     predict: bool | float = False,
     seed: int = 0,
@@ -90,6 +95,16 @@ def simulate(
         Time constants of the inputs in s, or any other dynamics of the drives.
     noise : Noise, optional
         Of what the law measures; needs `control_dt`.
+    sensors : Sensor or iterable of Sensor
+        `Imu`, `PoseSensor`, `Encoders`: all that the law's side gets to know of the plant, instead
+        of its state; sampled, noisy, biased and late as they are. They need `control_dt` and an
+        `estimator`.
+    estimator : StateEstimator or iterable of StateEstimator
+        `InvariantFilter`, `EncoderFilter`: from sensors to the state that the law sees.
+    observer : ForceObserver, optional
+        Observes forces that the law's machine does not know, from the state that the law sees and
+        the inputs that the drives gave. Predictions count them, laws that can (`takes`) use them,
+        and the signal "unknown_force" records them.
     delay : int
         Control periods from a measurement to the use of its command; needs `control_dt`.
     predict : bool or float
@@ -141,6 +156,9 @@ def simulate(
         limits=limits,
         lag=lag,
         noise=noise,
+        sensors=(sensors,) if isinstance(sensors, Sensor) else tuple(sensors),
+        estimator=(estimator,) if isinstance(estimator, StateEstimator) else tuple(estimator),
+        observer=observer,
         delay=delay,
         predict=predict,
         seed=seed,

@@ -9,11 +9,12 @@ from typing import Any, ClassVar
 import casadi as ca
 import numpy as np
 
-from framefree.control.law import Command, ControlError, Law
+from framefree.control.law import UNKNOWN_FORCE, Command, ControlError, Law
 from framefree.control.prototype import template
 from framefree.control.prototype import transport as maps
 from framefree.control.prototype.kinematics import relative_kinematics
 from framefree.control.prototype.kinetics import Kinetics
+from framefree.control.prototype.lean import Lean
 from framefree.control.prototype.parameters import KINDS, PairParameters, collected
 from framefree.control.prototype.template import Template, TrackedMotion, TrackedPair
 from framefree.control.shared.allocation import UNITS, Allocation
@@ -62,6 +63,9 @@ class PrototypeControl(Law):
     limits : bool
         Whether inputs stay within all limits of the machine (`InputLimits`): the nearest of those,
         in the same metric. Otherwise the plant cuts what is too large.
+    lean : bool
+        Whether the reference of a free body with fewer inputs than velocities leans against what of
+        an unknown force no input can match; see `framefree.control.prototype.lean`.
 
     Notes
     -----
@@ -70,6 +74,8 @@ class PrototypeControl(Law):
     Lyapunov function; "matching_force" (nv) M_bar a + b_bar, by which the machine differs from its
     prototype; "gauss" half its square in the metric 1/M_bar: what is left of Gauss's constraint;
     "unrealised" (nv) the joint forces that lack for the prototype's accelerations.
+
+    Where an unknown force is observed (`ForceObserver`) the law counts it to its machine.
     """
 
     machine: Machine
@@ -79,8 +85,10 @@ class PrototypeControl(Law):
     approach: str = "energy"
     transport: maps.Transport | None = None
     limits: bool = False
+    lean: bool = True
 
     needs = ("x", "v", "a")
+    takes = (UNKNOWN_FORCE,)
     units: ClassVar[Mapping[str, str]] = MappingProxyType(
         {"W": "J", "W_rate": "W", "W_loss": "W", "gauss": "N m/s^2", **UNITS}
     )
@@ -224,10 +232,22 @@ class PrototypeControl(Law):
         carried = maps.with_rate(self.machine, self._carried, (x, v), (x_R, v_R))
         return template.energy(sides, motion, *carried)
 
-    def kinetics(self, x: Matrix, v: Matrix) -> Kinetics:
-        """Return M, b and B of the machine at a state, and the rows of its loops."""
+    @cached_property
+    def _leaning(self) -> Lean | None:
+        """What leans the reference against an unknown force, where that is of use."""
+        if not self.lean or self.machine.closed or not self.allocation.unactuated:
+            return None
+        leaning = Lean(self._model)
+        return None if leaning.joint is None else leaning
+
+    def kinetics(self, x: Matrix, v: Matrix, force: Matrix = None) -> Kinetics:
+        """Return M, b and B of the machine at a state, and the rows of its loops.
+
+        `force` (nv) is one that acts beside those of the machine.
+        """
         state = self._model.at(x, v)
         own = state.inverse(ca.SX(self.machine.nv, 1))
+        own = own if force is None else own - force
         parts = state, own, actuation.input_matrix(state), actuation.input_bias(state)
         if not self.machine.closed:
             return Kinetics(*parts)
@@ -239,7 +259,10 @@ class PrototypeControl(Law):
         self, t: Matrix, x: Matrix, v: Matrix, reference: Mapping[str, Matrix], memory: Matrix
     ) -> Command:
         """Return the inputs nearest to the template's accelerations."""
-        plant, wanted = self.kinetics(x, v), self.template(x, v, reference)
+        force = reference.get(UNKNOWN_FORCE)
+        if force is not None and self._leaning is not None:
+            reference = self._leaning(reference, force)
+        plant, wanted = self.kinetics(x, v, force), self.template(x, v, reference)
         u = plant.nearest(self.allocation, wanted.M, wanted.b)
         a = plant.accelerations(self.allocation.given(plant.state, u))
         left = ca.densify(wanted.M @ a + wanted.b)

@@ -21,7 +21,7 @@ class PythonLawRunner(Runner):
     def __init__(self, runner: Runner, output: LawOutput) -> None:
         super().__init__(runner.loop, runner.clock, runner.constants, runner.noise)
         self.runner, self.output, self.batches = runner, output, runner.batches
-        self._names = tuple(self.loop.law_side.references(0.0))
+        self._names = self.loop.reference_names
         self._law_inputs = compile(self.loop.law_inputs(), shapes={"time": (), "h": (), "t": ()})
 
     def set_constants(self, constants: LoopStates) -> None:
