@@ -19,8 +19,8 @@ from framefree.gallery.scenarios.prototypes.flights import (
     transitions,
 )
 from framefree.kernel import Kernel, compile
-from framefree.simulate.integrators import INTEGRATORS
 from framefree.simulate.first_states import first_states
+from framefree.simulate.integrators import INTEGRATORS
 from framefree.simulate.loop import ControlLoop
 from framefree.simulate.plants import native_plant
 
