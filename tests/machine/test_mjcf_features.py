@@ -9,6 +9,7 @@ from test_mjcf_against_mujoco import Pair, gap, transport
 
 from framefree.machine import ConstantForce, JointTendon, TendonForce
 from framefree.machine.formats.markup import ReadError
+from framefree.machine.formats.writing import WriteError
 from framefree.machine.read import read
 from framefree.motion import equations
 from framefree.simulate import FirstOrder, simulate
@@ -175,3 +176,43 @@ def test_two_actuators_give_one_joint_armature_and_damping_together():
     shoulder = read(FOLDER / "arm.xml").joint("shoulder")
     assert shoulder.armature[0] == pytest.approx(20**2 * 0.02 + 3**2 * 0.04)
     assert shoulder.damping[0] == pytest.approx(20**2 * 0.01 + 3**2 * 0.05)
+
+
+@pytest.mark.parametrize("name", ["gripper", "hand", "linkage", "walker"])
+def test_what_is_read_is_written_again(name):
+    machine = read(FOLDER / f"{name}.xml", without="equality" if name == "linkage" else ())
+    again = read(machine.to_mjcf())
+    assert again.tendons == machine.tendons
+    for one, two in zip(machine.actuators, again.actuators, strict=True):
+        assert one == two
+    for one, two in zip(machine.joints, again.joints, strict=True):
+        for field in ("lower", "upper", "effort_limit", "effort_lower", "damping", "stiffness"):
+            np.testing.assert_array_equal(getattr(one, field), getattr(two, field))
+
+
+def test_writing_keeps_one_sided_limits_and_refuses_what_it_cannot_say():
+    machine = read(FOLDER / "arm.xml", without="gravcomp")
+    bounds = {"lower": -0.3, "upper": np.inf, "effort_limit": 4.0, "effort_lower": -np.inf}
+    again = read(machine.replace("bend", **bounds).to_mjcf())
+    bend = again.joint("bend")
+    assert (bend.lower[0], bend.upper[0]) == (-0.3, np.inf)
+    assert [float(side[0]) for side in bend.effort_range] == [-np.inf, 4.0]
+    assert [float(side[0]) for side in again.joint("shoulder").effort_range] == [-0.1, 5.0]
+    for joint, field in (("spin", "effort_limit"), ("bend", "velocity_limit")):
+        limited = machine.replace(joint, **{field: 3.0})
+        with pytest.raises(WriteError, match=f"MJCF has no `{field}`.*`{joint}`"):
+            limited.to_mjcf()
+        assert "worldbody" in limited.to_mjcf(without=field)
+    with pytest.raises(WriteError, match="a range with room in it"):
+        machine.replace("bend", lower=0.1, upper=0.1).to_mjcf()
+
+
+def test_weight_that_is_carried_is_written_as_gravcomp():
+    text = text_of("arm").replace('<geom type="sphere" size="0.03"/>', "")
+    machine = read(text)
+    again = read(machine.to_mjcf())
+    for one, two in zip(machine.springs, again.springs, strict=True):
+        np.testing.assert_allclose(two.force, one.force, rtol=1e-12)
+        np.testing.assert_allclose(two.point, one.point, rtol=1e-12)
+    with pytest.raises(WriteError, match="spring `gravcomp_elbow`"):
+        read(FOLDER / "arm.xml").to_mjcf()

@@ -89,7 +89,7 @@ class Written:
 
     def __init__(self, machine):
         self.machine = machine
-        self.text = to_mjcf(machine)
+        self.text = to_mjcf(machine, without="velocity_limit")
         self.model = mujoco.MjModel.from_xml_string(self.text)
         self.data = mujoco.MjData(self.model)
         self.layout = machine.layout("mujoco")

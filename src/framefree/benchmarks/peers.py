@@ -33,7 +33,9 @@ def mujoco_model(machine: Machine, dt: float, integrator: str) -> tuple[Any, Any
             "this needs MuJoCo, which is not installed; install it with: "
             'pip install "framefree[models]"'
         ) from None
-    model = mujoco.MjModel.from_xml_string(to_mjcf(machine))
+    model = mujoco.MjModel.from_xml_string(
+        to_mjcf(machine, without=("velocity_limit", "effort_limit"))
+    )
     prepare(model, dt, INTEGRATORS[integrator], limits=False)
     return model, mujoco.MjData(model), Rollout(nthread=0)
 

@@ -218,9 +218,10 @@ def _written(mj: Any, machine: Machine) -> tuple[Any, list[str]]:
 
     Joints of several motions are several there, called "joint.part".
     """
-    bodies = replace(machine, frames=(), geometry=(), keyframes=(), actuators=())
+    bodies = replace(machine, frames=(), geometry=(), keyframes=(), actuators=(), tendons=())
+    limits = ("range", "velocity_limit", "effort_limit")
     try:
-        model = mj.MjModel.from_xml_string(bodies.to_mjcf())
+        model = mj.MjModel.from_xml_string(bodies.to_mjcf(without=limits))
     except (ValueError, RuntimeError) as error:
         raise FramefreeError(f"MuJoCo does not take the machine: {error}") from None
     names = [model.joint(i).name for i in range(model.njnt)]

@@ -132,6 +132,12 @@ def joint_resistance(machine: Machine, x: Matrix, v: Matrix) -> Matrix:
             force += joint.friction_force(rate)
         parts.append(force)
     total = ca.SX(ca.vertcat(*parts)) if parts else ca.SX(0, 1)
+    return total + tendon_resistance(machine, x, v)
+
+
+def tendon_resistance(machine: Machine, x: Matrix, v: Matrix) -> Matrix:
+    """Springs and friction of tendons over joints, as joint forces (nv) that stand on the left."""
+    total = ca.SX(v.shape[0], 1)
     for tendon in machine.tendons:
         if tendon.coordinates and tendons.acts(tendon):
             at = tendons.over_joints(machine, tendon, x, v)

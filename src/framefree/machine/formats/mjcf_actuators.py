@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from framefree.machine.actuators import Actuator, JointForce, TendonForce, Wrench
-from framefree.machine.formats.mjcf_engine import column, enabled, value
+from framefree.machine.formats.mjcf_engine import column, enabled, ends, value
 from framefree.machine.formats.mjcf_tree import BALL, FREE, HINGE, SLIDE, MjcfTree
 from framefree.machine.formats.poses import pose_of_quaternion
 from framefree.machine.keyframe import Keyframe
@@ -129,13 +129,13 @@ def _bias(model: Any, i: int) -> np.ndarray:
 def _input_limits(model: Any, i: int) -> tuple[float, float]:
     if not model.actuator_ctrllimited[i] or not enabled(model, "CLAMPCTRL"):
         return -np.inf, np.inf
-    return float(model.actuator_ctrlrange[i, 0]), float(model.actuator_ctrlrange[i, 1])
+    return ends(model.actuator_ctrlrange[i])
 
 
 def _force_limits(model: Any, i: int) -> tuple[float, float]:
     if not model.actuator_forcelimited[i]:
         return -np.inf, np.inf
-    return float(model.actuator_forcerange[i, 0]), float(model.actuator_forcerange[i, 1])
+    return ends(model.actuator_forcerange[i])
 
 
 def _joint_force(model: Any, tree: MjcfTree, i: int, name: str) -> JointForce | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from math import inf
 from typing import Any
 
 from framefree.machine.formats.markup import ReadError
@@ -35,6 +36,16 @@ def value(enum: str, name: str) -> int:
     """Return the integer of a member of a MuJoCo enumeration; -1 if this MuJoCo lacks it."""
     member = getattr(getattr(mujoco_module(), enum), name, None)
     return -1 if member is None else int(member.value)
+
+
+ENDLESS = 1e15
+"""Ends of ranges beyond this are none: MuJoCo has both ends of a range or neither."""
+
+
+def ends(bounds: Any) -> tuple[float, float]:
+    """Return the two ends of a range, infinite where they are huge."""
+    low, high = (float(bound) for bound in bounds)
+    return (-inf if low <= -ENDLESS else low), (inf if high >= ENDLESS else high)
 
 
 def column(model: Any, field: str, row: int, default: float = 0.0) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from framefree.machine.formats.mjcf_engine import column, enabled, value
+from framefree.machine.formats.mjcf_engine import column, enabled, ends, value
 from framefree.machine.formats.mjcf_tree import HINGE, SLIDE, MjcfTree
 from framefree.machine.problems import MachineError, Problems
 from framefree.machine.tendon import JointTendon, Tendon
@@ -107,8 +107,7 @@ def _pulling(model: Any, i: int) -> list[int]:
 def _range(model: Any, i: int, flag: str, field: str) -> tuple[float, float, bool]:
     if not column(model, f"tendon_{flag}", i):
         return -np.inf, np.inf, False
-    low, high = column(model, f"tendon_{field}", i)
-    return float(low), float(high), True
+    return *ends(column(model, f"tendon_{field}", i)), True
 
 
 def _fixed(model: Any, tree: MjcfTree, i: int, forces: dict[str, Any]) -> Tendon:

@@ -17,7 +17,7 @@ import numpy as np
 
 from framefree.geometry.moments import Moments, MomentsError
 from framefree.machine.body import WORLD, Body
-from framefree.machine.formats.mjcf_engine import column, enabled, value
+from framefree.machine.formats.mjcf_engine import column, enabled, ends, value
 from framefree.machine.formats.mjcf_text import Document
 from framefree.machine.formats.options import ReadOptions
 from framefree.machine.formats.poses import pose_of_quaternion, posed
@@ -261,7 +261,7 @@ class MjcfTree:
         if not model.jnt_limited[j]:
             return -np.inf, np.inf
         if model.jnt_type[j] in (HINGE, SLIDE):
-            return model.jnt_range[j]
+            return ends(model.jnt_range[j])
         self.ignored.append(f"the range of joint `{self.joint_names[j]}`: limits of a ball")
         return -np.inf, np.inf
 
@@ -275,8 +275,7 @@ class MjcfTree:
                 f"{self.document.where('joint', model.joint(j).name, j)}: `actuatorfrcrange` does "
                 "not bound the part of the actuators' force that `actuatorgravcomp` asks for"
             )
-        low, high = model.jnt_actfrcrange[j]
-        return float(low), float(high)
+        return ends(model.jnt_actfrcrange[j])
 
     def _from_actuators(self, j: int) -> tuple[float, float]:
         """Damping and armature that actuators give their joint, each through its gear."""

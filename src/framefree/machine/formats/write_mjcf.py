@@ -18,7 +18,12 @@ from framefree.machine.formats.markup import Element
 from framefree.machine.formats.poses import inverse, quaternion_of_rotation
 from framefree.machine.formats.write_mjcf_fluid import FluidWriter
 from framefree.machine.formats.write_mjcf_forces import actuators, equalities, keyframes
-from framefree.machine.formats.write_mjcf_joints import JointWriter, is_plain_free
+from framefree.machine.formats.write_mjcf_joints import JointWriter, check_limits, is_plain_free
+from framefree.machine.formats.write_mjcf_tendons import (
+    compensation,
+    tendons,
+    written_as_compensation,
+)
 from framefree.machine.formats.writing import (
     WriteError,
     check_numeric,
@@ -45,8 +50,9 @@ def to_mjcf(machine: Machine, *, without: str | Iterable[str] = (), meshes: bool
     Parameters
     ----------
     machine : Machine
-    without : "actuator", "equality", "spring", "damper", "fluid", or several
-        What to leave out although it changes the motion.
+    without : "actuator", "equality", "spring", "damper", "tendon", "fluid", or several
+        What to leave out although it changes the motion; or "range", "velocity_limit" and
+        "effort_limit" of joints, which are data.
     meshes : bool
         Write meshes too, by their path. A text that names files can be read only from a file in
         their folder, and MuJoCo reads STL, OBJ and MSH only.
@@ -71,12 +77,13 @@ class _MjcfWriter:
         self.problems = problems
         self.remarks: list[str] = []
         self.nodes: dict[str, Element] = {WORLD: node("worldbody")}
-        self.joints = JointWriter(problems, self.remarks)
+        self.joints = JointWriter(problems, without)
         self.merged = self._massless()
         self.names = {body.name for body in machine.bodies}
         self.fluid: FluidWriter | None = None
         if machine.fluid is not None and "fluid" not in without:
             self.fluid = FluidWriter(machine, problems)
+        self.compensated = {} if self.fluid is not None else compensation(machine)
 
     def model(self, meshes: bool) -> Element:
         machine = self.machine
@@ -87,7 +94,9 @@ class _MjcfWriter:
         for frame in machine.frames:
             self._site(frame.name, frame.body, np.asarray(frame.pose))
         assets = self._shapes(meshes)
-        equal, driven = node("equality"), node("actuator")
+        equal, driven, cables = node("equality"), node("actuator"), node("tendon")
+        if "tendon" not in self.without:
+            cables = tendons(machine, self.problems)
         if "equality" not in self.without:
             equal = equalities(machine, self._site, self.problems)
         if "actuator" not in self.without:
@@ -97,11 +106,9 @@ class _MjcfWriter:
         compiler = node("compiler", angle="radian", inertiafromgeom="false", autolimits="false")
         around = {} if self.fluid is None else self.fluid.options
         option = node("option", gravity=machine.gravity, **around)
-        sections = [compiler, option, assets, self.nodes[WORLD], equal, driven, keys]
-        optional = {"asset", "equality", "actuator", "keyframe"}
+        sections = [compiler, option, assets, self.nodes[WORLD], cables, equal, driven, keys]
+        optional = {"asset", "tendon", "equality", "actuator", "keyframe"}
         kept = [part for part in sections if part.children or part.tag not in optional]
-        if any(np.isfinite(joint.velocity_limit).any() for joint in machine.joints):
-            self.remarks.append("MJCF has no velocity limits of joints: they are left out")
         return node("mujoco", *kept, model=machine.name or None)
 
     # ------------------------------------------------------------------ bodies
@@ -179,7 +186,8 @@ class _MjcfWriter:
         return [motion for joint, frame in pairs for motion in self.joints.write(joint, frame)]
 
     def _add(self, body: Body, parent: str, pose: np.ndarray, joints: list[Element]) -> None:
-        element = node("body", name=body.name, **_placed(pose))
+        share = self.compensated.get(body.name)
+        element = node("body", name=body.name, **_placed(pose), gravcomp=share)
         element.children += joints
         if self.fluid is None:
             element.children += self._inertial(body)
@@ -249,9 +257,12 @@ class _MjcfWriter:
 
     def _refuse(self) -> None:
         machine = self.machine
+        check_limits(machine.joints, self.without, self.problems)
+        said = () if self.fluid is not None else written_as_compensation(machine)
         for group, word in (("springs", "spring"), ("dampers", "damper")):
             for part in getattr(machine, group):
-                self._refuse_one(word, f"{word} `{part.name}`: MJCF has none between bodies")
+                if part not in said:
+                    self._refuse_one(word, f"{word} `{part.name}`: MJCF has none between bodies")
         if machine.fluid is not None and "fluid" in self.without:
             self.remarks.append("the fluid (left out on request)")
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from framefree.machine.actuators import JointForce, Propeller, Wrench
+from framefree.machine.actuators import JointForce, Motor, Propeller, TendonForce, Wrench
 from framefree.machine.coupling import Coupling, Linear, Polynomial
 from framefree.machine.formats.markup import Element
 from framefree.machine.formats.poses import posed
+from framefree.machine.formats.write_mjcf_joints import limits_of
 from framefree.machine.formats.writing import node, unused
 from framefree.machine.joints import Continuous, Free, Planar, Spherical
 from framefree.machine.problems import MachineError, Problems
@@ -57,7 +58,7 @@ def equalities(machine: Machine, add_site: AddSite, problems: Problems) -> Eleme
 
 
 def _coupling(machine: Machine, coupling: Coupling) -> Element:
-    plain = _plain_coordinates(machine)
+    plain = plain_coordinates(machine)
     if len(coupling.sources) != 1 or not set(coupling.coordinates) <= set(plain):
         raise MachineError("MJCF couples one coordinate of a slide or hinge to one other")
     law = coupling.law
@@ -86,7 +87,7 @@ def _expanded(coefficients: np.ndarray, at: float) -> list[float]:
     return powers.tolist()
 
 
-def _plain_coordinates(machine: Machine) -> dict[str, str]:
+def plain_coordinates(machine: Machine) -> dict[str, str]:
     """Return MuJoCo's joint for every coordinate that is one of its slides or hinges."""
     names = {}
     for joint in machine.joints:
@@ -106,7 +107,11 @@ def actuators(machine: Machine, add_site: AddSite, problems: Problems) -> Elemen
     taken |= {f"{loop.name}_{end}" for loop in machine.loops for end in "ab"}
     for actuator in machine.actuators:
         with problems.at(f"actuator `{actuator.name}`"):
-            if isinstance(actuator, JointForce):
+            if isinstance(actuator, TendonForce):
+                section.children.append(
+                    _motor(actuator, {"tendon": actuator.tendon}, actuator.gear)
+                )
+            elif isinstance(actuator, JointForce):
                 section.children.append(_joint_force(machine, actuator, add_site, taken))
             elif isinstance(actuator, Wrench | Propeller):
                 section.children.extend(_wrenches(machine, actuator, add_site, taken))
@@ -126,7 +131,7 @@ def _joint_force(
         if np.any(actuator.bias_terms):
             raise MachineError("MJCF has no servo on a free joint")
         site = add_site(unused(f"{actuator.name}_site", taken), joint.child, joint.child_pose)
-        target: dict[str, Any] = {"site": site}
+        target = {"site": site}
     elif isinstance(joint.kind, Spherical):
         target = {"joint": joint.name}
     else:
@@ -140,7 +145,11 @@ def _joint_force(
     bias = np.asarray(actuator.bias_terms)
     if bias[1] and isinstance(joint.kind, Spherical | Continuous):
         raise MachineError("MJCF cannot describe this position servo")
-    force = (actuator.force_lower, actuator.force_upper)
+    return _motor(actuator, target, gear)
+
+
+def _motor(actuator: Motor, target: dict[str, str], gear: Any) -> Element:
+    bias = np.asarray(actuator.bias_terms)
     return node(
         "general",
         name=actuator.name,
@@ -149,8 +158,8 @@ def _joint_force(
         gainprm=float(actuator.gain),
         biastype="affine" if bias.any() else "none",
         biasprm=bias if bias.any() else None,
-        **_range("ctrl", float(actuator.lower[0]), float(actuator.upper[0])),
-        **_range("force", *force),
+        **limits_of("ctrl", float(actuator.lower[0]), float(actuator.upper[0])),
+        **limits_of("force", actuator.force_lower, actuator.force_upper),
     )
 
 
@@ -170,20 +179,10 @@ def _wrenches(
             name=name,
             site=site,
             gear=columns[:, k],
-            **_range("ctrl", float(actuator.lower[k]), float(actuator.upper[k])),
+            **limits_of("ctrl", float(actuator.lower[k]), float(actuator.upper[k])),
         )
         for k, name in enumerate(actuator.u_names)
     ]
-
-
-def _range(word: str, lower: float, upper: float) -> dict[str, Any]:
-    """Limits of an input or a force; MuJoCo has both or none, so that one side may be huge."""
-    if np.isinf(lower) and np.isinf(upper):
-        return {}
-    if lower == upper:
-        raise MachineError(f"MuJoCo needs a range with room in it, got [{lower:g}, {upper:g}]")
-    finite = np.clip([lower, upper], -1e16, 1e16)
-    return {f"{word}limited": "true", f"{word}range": finite}
 
 
 # ---------------------------------------------------------------------- keyframes

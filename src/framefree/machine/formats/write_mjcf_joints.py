@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,10 @@ from framefree.machine.joints import (
     Spherical,
     Universal,
 )
-from framefree.machine.problems import Problems
+from framefree.machine.problems import MachineError, Problems, known_names
+
+HUGE = 1e16
+"""Written for an end of a range that is not there; reading takes it for infinite."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +39,11 @@ class MjcfJoint:
 
 
 class JointWriter:
-    """Writes joints; what MJCF cannot say goes to `problems`, what does not matter to `remarks`."""
+    """Writes joints; what MJCF cannot say goes to `problems`."""
 
-    def __init__(self, problems: Problems, remarks: list[str]) -> None:
+    def __init__(self, problems: Problems, without: set[str]) -> None:
         self.problems = problems
-        self.remarks = remarks
+        self.without = without
 
     def write(self, joint: Joint, frame: np.ndarray) -> list[Element]:
         """Return MuJoCo's joints for one of ours, whose frame has this pose in the body."""
@@ -89,20 +93,20 @@ class JointWriter:
         }
         if attributes["stiffness"]:
             attributes["springref"] = self._rest(joint, motion)
-        if motion.axis is not None and not isinstance(joint.kind, Continuous):
+        ranged = motion.axis is not None and not isinstance(joint.kind, Continuous)
+        if ranged and "range" not in self.without:
             i = motion.v.start if joint.nx == joint.nv else min(motion.v.start, 1)
             lower, upper = joint.lower[i], joint.upper[i]
             planar_angle = isinstance(joint.kind, Planar) and motion.type == "hinge"
-            if np.isfinite([lower, upper]).all() and lower < upper and not planar_angle:
-                attributes |= {"limited": "true", "range": [lower, upper]}
-            elif np.isfinite([lower, upper]).any() and not planar_angle:
-                self.remarks.append(f"MJCF has no limits such as those of joint `{joint.name}`")
-        effort = joint.effort_limit[motion.v]
-        if motion.axis is not None and np.isfinite(effort).all() and effort[0] > 0:
-            attributes |= {
-                "actuatorfrclimited": "true",
-                "actuatorfrcrange": [-effort[0], effort[0]],
-            }
+            if np.isfinite([lower, upper]).any() and not planar_angle:
+                with self.problems.at(f"joint `{joint.name}`"):
+                    attributes |= limits_of("", float(lower), float(upper))
+            elif np.isfinite([lower, upper]).any():
+                self.problems.add(f"joint `{joint.name}`: MJCF cannot limit its angle")
+        if motion.axis is not None and "effort_limit" not in self.without:
+            lower, upper = (float(bound[motion.v.start]) for bound in joint.effort_range)
+            with self.problems.at(f"joint `{joint.name}`"):
+                attributes |= limits_of("actuatorfrc", lower, upper)
         return attributes
 
     def _one(self, joint: Joint, motion: MjcfJoint, field: str) -> float | None:
@@ -123,6 +127,37 @@ class JointWriter:
                 self.problems.add(f"joint `{joint.name}`: MJCF cannot describe its {words} spring")
             return None
         return float(rest[motion.v.start])
+
+
+def check_limits(joints: Iterable[Joint], without: set[str], problems: Problems) -> None:
+    """Refuse limits of joints that MJCF has no words for."""
+    fast = [joint.name for joint in joints if np.isfinite(joint.velocity_limit).any()]
+    strong = [joint.name for joint in joints if _has_unsayable_effort(joint)]
+    for word, names, where in (
+        ("velocity_limit", fast, ""),
+        ("effort_limit", strong, " of balls and free joints"),
+    ):
+        if names and word not in without:
+            problems.add(
+                f"MJCF has no `{word}`{where} ({known_names(names, 4)}); "
+                f'`without="{word}"` leaves it out'
+            )
+
+
+def _has_unsayable_effort(joint: Joint) -> bool:
+    """Whether a limit of effort is on velocities that are not those of a slide or hinge."""
+    spans = [motion.v for motion in motions_of(joint) if motion.axis is None]
+    spans = [slice(0, 6)] if isinstance(joint.kind, Free) else spans
+    return any(np.isfinite(side[span]).any() for span in spans for side in joint.effort_range)
+
+
+def limits_of(word: str, lower: float, upper: float) -> dict[str, Any]:
+    """Return attributes of a range; MuJoCo has both ends or none, so that one may be huge."""
+    if np.isinf(lower) and np.isinf(upper):
+        return {}
+    if lower == upper:
+        raise MachineError(f"MuJoCo needs a range with room in it, got [{lower:g}, {upper:g}]")
+    return {f"{word}limited": "true", f"{word}range": np.clip([lower, upper], -HUGE, HUGE)}
 
 
 def is_plain_free(joint: Joint) -> bool:

@@ -2,9 +2,9 @@
 
 Forces that MJCF cannot express are computed by us at the beginning of every step and applied as
 generalised forces: springs and dampers between frames, a fluid other than MuJoCo's (its added mass
-by the acceleration that our own equations give), smooth Coulomb friction, damping and springs of
-joints with several velocities, actuators that MJCF does not have, disturbances, and constraints of
-the user. Contacts and stops are off.
+by the acceleration that our own equations give), smooth Coulomb friction, damping and springs that
+differ between the axes of a joint, actuators and tendons that MJCF does not have, disturbances, and
+constraints of the user. Contacts and stops are off.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,9 @@ import numpy as np
 
 from framefree.kernel import Kernel, compile
 from framefree.machine import Free, Machine, Planar, Spherical
+from framefree.machine.actuators import TendonActuator
 from framefree.machine.formats.write_mjcf import to_mjcf
+from framefree.machine.formats.write_mjcf_tendons import written_as_compensation
 from framefree.machine.formats.writing import WriteError
 from framefree.machine.joints import Continuous
 from framefree.machine.values import is_symbolic
@@ -88,9 +90,8 @@ class MujocoRunner(Runner):
 
     def _make_model(self) -> None:
         values = self.constants.get("parameters", np.zeros(0))
-        machine = self.written.machine(self.loop.machine.with_parameters(values.tolist()))
-        without = () if self.written.actuators else ("actuator",)
-        self.model = mujoco.MjModel.from_xml_string(to_mjcf(machine, without=without))
+        text = self.written.text(self.loop.machine.with_parameters(values.tolist()))
+        self.model = mujoco.MjModel.from_xml_string(text)
         prepare(self.model, self.clock.dt, self.integrator, limits=self.loop.limits)
         self.data = mujoco.MjData(self.model)
         self._produced = None
@@ -195,19 +196,34 @@ class MjcfPart:
 
     def __init__(self, machine: Machine, disturbances: Sequence[Any]) -> None:
         self.joint_fields = {joint.name: _ours(joint) for joint in machine.joints}
-        self.fluid, self.actuators = machine.fluid is not None, True
-        self.fluid = self.fluid and self._writes(machine, without="actuator")
-        if not self._writes(machine):
-            self.actuators = False
-            self._check(machine)
+        self.carried, self.fluid, self.tendons, self.actuators = (
+            (),
+            machine.fluid is not None,
+            True,
+            False,
+        )
+        self.fluid = self.fluid and self._writes(machine)
+        self.carried = () if self.fluid else written_as_compensation(machine.numeric)
+        self.tendons = self._writes(machine)
+        pulls = any(isinstance(a, TendonActuator) for a in machine.actuators)
+        self.actuators = self.tendons or not pulls
+        self.actuators = self.actuators and self._writes(machine)
+        self._check(machine)
         self.applied_by_us = [
-            *(f"spring `{spring.name}`" for spring in machine.springs),
+            *(f"spring `{s.name}`" for s in machine.springs if s not in self.carried),
             *(f"damper `{damper.name}`" for damper in machine.dampers),
+            *(f"tendon `{tendon.name}`" for tendon in machine.tendons if not self.tendons),
+            *(
+                f"friction of tendon `{t.name}`"
+                for t in machine.tendons
+                if self.tendons and t.friction
+            ),
             *(["fluid"] if machine.fluid is not None and not self.fluid else []),
             *(
                 f"{field} of joint `{name}`"
                 for name, names in self.joint_fields.items()
                 for field in names
+                if field != "friction_asymmetry"
             ),
             *(
                 [f"actuator `{actuator.name}`" for actuator in machine.actuators]
@@ -217,20 +233,31 @@ class MjcfPart:
             *(f"disturbance of `{disturbance.target}`" for disturbance in disturbances),
         ]
 
-    def _writes(self, machine: Machine, without: str | tuple[str, ...] = ()) -> bool:
+    def text(self, machine: Machine) -> str:
+        """Return a machine, in numbers, as MJCF without what is left to us."""
+        without = ["range", "velocity_limit"]  # data of controllers
+        without += [] if self.actuators else ["actuator", "effort_limit"]
+        return to_mjcf(self.machine(machine), without=without)
+
+    def _writes(self, machine: Machine) -> bool:
         try:
-            to_mjcf(self.machine(machine.numeric), without=without)
+            self.text(machine.numeric)
         except WriteError:
             return False
         return True
 
     def left(self, machine: Machine) -> Machine:
-        """Return a machine with the springs, dampers and fluid that are left to us."""
-        return replace(machine, fluid=None) if self.fluid else machine
+        """Return a machine with the springs, dampers, tendons and fluid that are left to us."""
+        springs = tuple(part for part in machine.springs if part not in self.carried)
+        tendons = machine.tendons
+        if self.tendons:
+            tendons = tuple(replace(t, stiffness=0.0, damping=0.0) for t in machine.tendons)
+        fluid = None if self.fluid else machine.fluid
+        return replace(machine, springs=springs, tendons=tendons, fluid=fluid)
 
     def _check(self, machine: Machine) -> None:
         try:
-            to_mjcf(self.machine(machine.numeric), without="actuator")
+            self.text(machine.numeric)
         except WriteError as error:
             raise SimulationError(f"MuJoCo cannot be the plant: {error}") from None
 
@@ -241,11 +268,22 @@ class MjcfPart:
             for joint in machine.joints
         ]
         fluid = machine.fluid if self.fluid else None
-        return replace(machine, joints=joints, springs=(), dampers=(), fluid=fluid)
+        tendons = [replace(t, friction=0.0) for t in machine.tendons if self.tendons]
+        actuators = machine.actuators if self.actuators else ()
+        return replace(
+            machine,
+            joints=joints,
+            springs=self.carried,
+            dampers=(),
+            tendons=tendons,
+            fluid=fluid,
+            actuators=actuators,
+            keyframes=(),
+        )
 
     def joint_forces(self, machine: Machine, x: Matrix, v: Matrix) -> Matrix:
         """Return the joint forces (nv) that are left to us."""
-        total = ca.SX(machine.nv, 1)
+        total = -forces.tendon_resistance(self.left(machine), x, v)
         for joint in machine.joints:
             fields, span = self.joint_fields[joint.name], machine.v_slice[joint.name]
             q, rate = x[machine.x_slice[joint.name]], v[span]
@@ -260,15 +298,26 @@ class MjcfPart:
 
 def _ours(joint: Any) -> tuple[str, ...]:
     """Return the fields of a joint that MJCF cannot express, or not as we mean them."""
-    several = isinstance(joint.kind, Free | Planar | Spherical)
     fields = []
     if joint.has_friction:
         fields += ["friction", "friction_asymmetry"]
-    if several and (is_symbolic(joint.damping) or np.any(joint.damping)):
+    if (is_symbolic(joint.damping) or np.any(joint.damping)) and not _says(joint, "damping"):
         fields.append("damping")
-    if joint.has_spring and (several or isinstance(joint.kind, Continuous)):
+    at_rest = not joint.has_spring or np.array_equal(joint.rest, joint.kind.neutral)
+    sprung = joint.has_spring and isinstance(joint.kind, Free | Planar | Spherical | Continuous)
+    if sprung and not (isinstance(joint.kind, Spherical) and at_rest and _says(joint, "stiffness")):
         fields.append("stiffness")
     return tuple(fields)
+
+
+def _says(joint: Any, field: str) -> bool:
+    """Whether MJCF has words for a joint's damping or stiffness along several velocities."""
+    values = getattr(joint, field)
+    if not isinstance(joint.kind, Free | Planar | Spherical):
+        return True
+    # one number for all axes, which is the same along those of the parent and of the child
+    alike = values[:2] if isinstance(joint.kind, Planar) else values
+    return not is_symbolic(values) and len(set(alike.tolist())) == 1
 
 
 def prepare(model: Any, dt: float, integrator: Integrator, *, limits: bool) -> None:
