@@ -1,5 +1,8 @@
 """Programs made of calls as LLVM assembly: see `framefree.kernel.loops`."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from framefree.kernel.batch import TILES, Tile, over_tiles, set_fixed
 from framefree.kernel.code import Code, Module
 from framefree.kernel.program import KernelProgram, Stage
@@ -13,38 +16,80 @@ def define_variant(
     variant: KernelProgram,
     constant: tuple[bool, ...],
     scratch: int,
+    flagged: bool,
 ) -> None:
-    """Define ``void name(workspace, row, groups)``: one call, its operands read from the table."""
+    """Define ``void name(workspace, row, groups)``: one call, its operands read from the table.
+
+    With a flag, which comes after the operands, groups in which it is set in all lanes are left
+    out.
+    """
+    operands = len(variant.graph.inputs) + len(variant.graph.outputs)
+    parts = range(len(variant.stages))
+    for k in parts:
+        _define_part(module, f"{name}_{k}", variant, variant.stages[k], constant, scratch)
     code = Code(module)
-    size = code.lanes * 8
-    stride = program.slots * size
-    ports = (*variant.graph.inputs, *variant.graph.outputs)
-    firsts = (*variant.input_slots, *variant.output_slots)
-    pointers = []
-    for k in range(len(ports)):
-        offset = code.load("i64", code.offset("%row", k + 1, 8))
-        is_constant = k < len(constant) and constant[k]
-        pointers.append(code.offset("@numbers" if is_constant else "%workspace", offset))
-    pointers.append(code.offset("%workspace", scratch, size))
+    stride = program.slots * code.lanes * 8
     stop = code.put(f"mul i64 %groups, {stride}")
-    with code.loop(0, stop, str(stride)) as shift:
-        moved = [
-            pointer if k < len(constant) and constant[k] else code.offset(pointer, shift)
-            for k, pointer in enumerate(pointers)
-        ]
-        places: dict[int, tuple[str, int]] = {}
-        for k, (port, first) in enumerate(zip(ports, firsts, strict=True)):
-            places.update({first + j: (moved[k], j) for j in range(port.size)})
-        ends = sum(port.size for port in ports)
-        places.update({ends + j: (moved[-1], j) for j in range(variant.slots - ends)})
-        for stage in variant.stages:
-            _CallBody(code, variant, stage, places, constant).emit()
+    with code.loop(0, stop, str(stride)) as shift, _wanted(code, operands, flagged, shift):
+        moved = code.offset("%workspace", shift)
+        for k in parts:
+            code.do(f"call void @{name}_{k}(ptr {moved}, ptr %row)")
+        places = _places(code, variant, constant, scratch, moved)
         for slot, value in variant.fixed.items():
             pointer, index = places[slot]
-            code.store(code.vector, code.constant(value), code.offset(pointer, index, size), size)
+            place = code.offset(pointer, index, code.lanes * 8)
+            code.store(code.vector, code.constant(value), place, code.lanes * 8)
     code.do("ret void")
     header = f"internal void @{name}(ptr %workspace, ptr %row, i64 %groups)"
     module.define(name, header, code, "noinline nounwind")
+
+
+def _define_part(
+    module: Module,
+    name: str,
+    variant: KernelProgram,
+    stage: Stage,
+    constant: tuple[bool, ...],
+    scratch: int,
+) -> None:
+    """Define ``void name(workspace, row)``: one stage of a call, for one group of lanes."""
+    code = Code(module)
+    places = _places(code, variant, constant, scratch, "%workspace")
+    _CallBody(code, variant, stage, places, constant).emit()
+    code.do("ret void")
+    header = f"internal void @{name}(ptr %workspace, ptr %row)"
+    module.define(name, header, code, "noinline nounwind")
+
+
+def _places(
+    code: Code, variant: KernelProgram, constant: tuple[bool, ...], scratch: int, workspace: str
+) -> dict[int, tuple[str, int]]:
+    """Return where the slots of a function lie: a pointer, and how many slots after it."""
+    ports = (*variant.graph.inputs, *variant.graph.outputs)
+    firsts = (*variant.input_slots, *variant.output_slots)
+    places: dict[int, tuple[str, int]] = {}
+    for k, (port, first) in enumerate(zip(ports, firsts, strict=True)):
+        offset = code.load("i64", code.offset("%row", k + 1, 8))
+        is_constant = k < len(constant) and constant[k]
+        pointer = code.offset("@numbers" if is_constant else workspace, offset)
+        places.update({first + j: (pointer, j) for j in range(port.size)})
+    ends = sum(port.size for port in ports)
+    temporary = code.offset(workspace, scratch, code.lanes * 8)
+    places.update({ends + j: (temporary, j) for j in range(variant.slots - ends)})
+    return places
+
+
+@contextmanager
+def _wanted(code: Code, operands: int, flagged: bool, shift: str) -> Iterator[None]:
+    """Run the body unless the flag of a call is set in all lanes of a group."""
+    if not flagged:
+        yield
+        return
+    offset = code.load("i64", code.offset("%row", operands + 1, 8))
+    place = code.offset(code.offset("%workspace", offset), shift)
+    flag = code.load(code.vector, place, code.lanes * 8)
+    with code.when(code.any(code.compare("oeq", flag, code.constant(0.0)))):
+        yield
 
 
 class _CallBody(StageBody):

@@ -14,7 +14,9 @@ is that of the functions alone, however long the list; the list is a table that 
     calls.call(add, [sofar, x[99:]], [total])
     kernel = calls.compile()          # called like any other kernel
 
-A function may not write where it reads: give it another block.
+A function may not write where it reads: give it another block. A call with a flag (`unless`) is
+left out where the flag is set in all states that run together; so that results do not depend on
+which these are, it must then write what is there already.
 """
 
 import ctypes
@@ -83,14 +85,21 @@ class Call:
     variant: int
     inputs: tuple[Block | Constant, ...]
     outputs: tuple[Block, ...]
+    unless: tuple[Block, ...] = ()
+
+    @property
+    def operands(self) -> tuple[Block | Constant, ...]:
+        """All that a row of the table points to."""
+        return (*self.inputs, *self.outputs, *self.unless)
 
 
 @dataclass
 class _Variant:
-    """A function, and which of its inputs are constants."""
+    """A function, which of its inputs are constants, and whether a flag can make it idle."""
 
     function: ca.Function
     constant: tuple[bool, ...]
+    flagged: bool
     original: ca.Function  # kept, for its identity is the key
 
 
@@ -108,7 +117,7 @@ class Calls:
         self.inputs: list[tuple[Port, Block]] = []
         self.outputs: list[tuple[Port, Block]] = []
         self._calls: list[Call] = []
-        self._variants: dict[tuple[int, tuple[bool, ...]], int] = {}
+        self._variants: dict[tuple[int, tuple[bool, ...], bool], int] = {}
         self._kinds: list[_Variant] = []
         self._free: dict[int, list[Block]] = {}
         self._zeros: list[Block] = []
@@ -168,16 +177,24 @@ class Calls:
         function: ca.Function,
         inputs: Sequence[Block | Constant],
         outputs: Sequence[Block],
+        *,
+        unless: Block | None = None,
     ) -> None:
-        """Append a call; blocks in the order of the function's inputs and outputs."""
+        """Append a call; blocks in the order of the function's inputs and outputs.
+
+        `unless` is a flag (one slot): the call may be left out for states in which it is not zero.
+        """
         self._check(function, inputs, outputs)
         constant = tuple(isinstance(one, Constant) for one in inputs)
-        key = (id(function), constant)
+        flag = () if unless is None else (unless,)
+        if any(block.size != 1 for block in flag):
+            raise CompileError(f"the flag of a call of `{function.name()}` must be one slot")
+        key = (id(function), constant, bool(flag))
         if key not in self._variants:
             self._variants[key] = len(self._kinds)
-            self._kinds.append(_Variant(_as_columns(function), constant, function))
+            self._kinds.append(_Variant(_as_columns(function), constant, bool(flag), function))
         variant = self._variants[key]
-        self._calls.append(Call(variant, tuple(inputs), tuple(outputs)))
+        self._calls.append(Call(variant, tuple(inputs), tuple(outputs), flag))
         for block in outputs:
             self._mark(block)
 
@@ -313,8 +330,9 @@ class Calls:
         module = Module(target)
         scratch = self._slots
         for index, (variant, kind) in enumerate(zip(self._laid_out, self._kinds, strict=True)):
-            define_variant(module, f"variant{index}", program, variant, kind.constant, scratch)
-        width = 1 + max((len(call.inputs) + len(call.outputs) for call in self._calls), default=0)
+            name, flagged = f"variant{index}", kind.flagged
+            define_variant(module, name, program, variant, kind.constant, scratch, flagged)
+        width = 1 + max((len(call.operands) for call in self._calls), default=0)
         define_walk(module, len(self._kinds), len(self._calls), width)
         define_tiles(module, program)
         define_outer(module, program, "part", "tiles", "")
@@ -333,7 +351,7 @@ class Calls:
         rows: list[int] = []
         for call in self._calls:
             row = [call.variant]
-            for one in (*call.inputs, *call.outputs):
+            for one in call.operands:
                 if isinstance(one, Block):
                     row.append(one.start * size)
                     continue
@@ -352,10 +370,10 @@ class Calls:
         if VERSIONS is None:
             return None
         parts = [VERSIONS, repr((self.inputs, self.outputs, target, self._slots)).encode()]
-        parts += [repr((kind.constant, kind.function.serialize())).encode() for kind in self._kinds]
+        parts += [repr((kind.constant, kind.flagged, kind.function.serialize())).encode() for kind in self._kinds]
         table = hashlib.sha256()
         for call in self._calls:
-            for one in (*call.inputs, *call.outputs):
+            for one in call.operands:
                 if isinstance(one, Block):
                     table.update(struct.pack("<qqq", call.variant, one.start, one.size))
                 else:

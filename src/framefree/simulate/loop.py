@@ -35,7 +35,7 @@ from framefree.simulate.actuation import Drive
 from framefree.simulate.disturbances import Disturbance, Moment
 from framefree.simulate.errors import SimulationError
 from framefree.simulate.estimation import Estimated, Estimation
-from framefree.simulate.integrators import DormandPrince, Integrator
+from framefree.simulate.integrators import DormandPrince, ExplicitIntegrator
 from framefree.simulate.law_side import LawInputs, LawSide, Pending
 from framefree.simulate.plant_side import PlantSide
 from framefree.simulate.predict import Predictor
@@ -103,28 +103,34 @@ class ControlLoop:
 
     # ------------------------------------------------------------------ one step
 
-    def step(self, integrator: Integrator) -> ca.Function:
-        """Return one step of the loop: from all states to their next values."""
+    def step(self, integrator: ExplicitIntegrator) -> ca.Function:
+        """Return one step of the loop: from all states to their next values.
+
+        That of an implicit integrator is `framefree.simulate.implicit.implicit_step`.
+        """
         s = self.symbols
-        state = self.plant.at(s["x"], s["v"], s["time"])
-        following: dict[str, Matrix] = {}
-        acting, steps = ca.SX(0, 1), 1
-        if self.ratio:
-            decision = self.decide(state)  # measure, estimate, law, limit
-            following = self.transmit(decision)  # delay, hold
-            acting = following["held"]
-            steps = 1 if self.gated else self.ratio
-        x, column = s["x"], self._column
+        following, acting, steps = self.begin_step()
+        x, column = s["x"], self.column
         for k in range(steps):  # drive, actuators, disturbances, dynamics
             x, column = self.plant_side.advance(
                 integrator, self._rates(acting), s["time"] + k * s["h"], s["h"], x, column
             )
         following["x"] = x
-        following |= self._split(column)
+        following |= self.split(column)
         if not self.ratio and "memory" in s:
-            following["memory"] += self._jump(state)
+            following["memory"] += self.jump
         following["law_output"] = self.symbol("law_output")
         return self._function("step", {f"{name}_next": following[name] for name in self.states})
+
+    def begin_step(self) -> tuple[dict[str, Matrix], Matrix, int]:
+        """Return the law's states after a step, the command that acts, and steps of the plant."""
+        s = self.symbols
+        if self.ratio:
+            state = self.plant.at(s["x"], s["v"], s["time"])
+            decision = self.decide(state)  # measure, estimate, law, limit
+            following = self.transmit(decision)  # delay, hold
+            return following, following["held"], 1 if self.gated else self.ratio
+        return {}, ca.SX(0, 1), 1
 
     # ------------------------------------------------------------------ the law's side
 
@@ -186,10 +192,12 @@ class ControlLoop:
             sent["estimate"] = estimated.memory
         return {name: sent[name] for name in sent if name == "held" or name in self.symbols}
 
-    def _jump(self, state: State) -> Matrix:
-        """Return by how much an evaluation changes the memory of a law evaluated all the time."""
-        memory = self.symbols["memory"]
-        return self.command_at(self.symbols["time"], state, memory).memory_after(memory, 0) - memory
+    @property
+    def jump(self) -> Matrix:
+        """By how much an evaluation changes the memory of a law evaluated all the time."""
+        s = self.symbols
+        state, memory = self.plant.at(s["x"], s["v"], s["time"]), s["memory"]
+        return self.command_at(s["time"], state, memory).memory_after(memory, 0) - memory
 
     def acting(self, state: State) -> tuple[Matrix, Decision]:
         """Return the command that acts at a state of the loop, and what the law's side makes."""
@@ -203,12 +211,12 @@ class ControlLoop:
     # ------------------------------------------------------------------ the plant's side
 
     @property
-    def _column(self) -> Matrix:
+    def column(self) -> Matrix:
         """What the integrator moves beside x: v, drive, and the memory that moves with them."""
         moving = ca.SX(0, 1) if self.ratio else self.symbol("memory")
         return ca.vertcat(self.symbols["v"], self.symbol("drive"), moving)
 
-    def _split(self, column: Matrix) -> dict[str, Matrix]:
+    def split(self, column: Matrix) -> dict[str, Matrix]:
         """Return the parts of such a column by name."""
         ends = np.cumsum([self.symbol(name).shape[0] for name in ("v", "drive")]).tolist()
         parts = {"v": column[: ends[0], :], "drive": column[ends[0] : ends[1], :]}
@@ -218,15 +226,15 @@ class ControlLoop:
         """Return the rates of a column under a command, or under the law where none is held."""
 
         def rates(moment: Moment, x: Matrix, column: Matrix) -> Matrix:
-            return self._rates_function(*moment, x, column, command, *self._parameters)
+            return self._rates_function(*moment, x, column, command, *self.parameters)
 
         return rates
 
     @cached_property
     def _rates_function(self) -> ca.Function:
         moment = Moment(ca.SX.sym("t"), ca.SX.sym("start"), ca.SX.sym("h"))
-        x, column = self.symbols["x"], ca.SX.sym("column", self._column.shape[0])
-        parts = self._split(column)
+        x, column = self.symbols["x"], ca.SX.sym("column", self.column.shape[0])
+        parts = self.split(column)
         acting = held = ca.SX.sym("command", self.machine.nu if self.ratio else 0)
         state = self.plant.at(x, parts["v"], moment.t)
         rates = []
@@ -235,13 +243,18 @@ class ControlLoop:
             acting, size = command.u, parts["memory"].shape[0]
             rates = [ca.SX(size, 1) if command.rate is None else command.rate]
         rates = [self.plant_side.rates(state, moment, parts["drive"], acting), *rates]
-        inputs = [*moment, x, column, held, *self._parameters]
+        inputs = [*moment, x, column, held, *self.parameters]
         return ca.Function("rates", inputs, [ca.densify(ca.vertcat(*rates))])
 
     @property
-    def _parameters(self) -> list[Matrix]:
-        names = ("parameters", "law_parameters")
-        return [self.symbols[name] for name in names if name in self.symbols]
+    def parameter_names(self) -> list[str]:
+        """Names of the inputs that hold tunable numbers."""
+        return [name for name in ("parameters", "law_parameters") if name in self.symbols]
+
+    @property
+    def parameters(self) -> list[Matrix]:
+        """Their symbols."""
+        return [self.symbols[name] for name in self.parameter_names]
 
     # ------------------------------------------------------------------ parts of a step
 
@@ -249,11 +262,11 @@ class ControlLoop:
         """Return a step of x and column with the command held, and its largest relative error."""
         s = self.symbols
         x, column, error = self.plant_side.advance_with_error(
-            integrator, self._rates(self.symbol("held")), s["time"], s["h"], s["x"], self._column
+            integrator, self._rates(self.symbol("held")), s["time"], s["h"], s["x"], self.column
         )
-        moved = {"x": x, **self._split(column)}
+        moved = {"x": x, **self.split(column)}
         if "memory" in moved and "memory" in s:
-            moved["memory"] += self._jump(self.plant.at(s["x"], s["v"], s["time"]))
+            moved["memory"] += self.jump
         outputs = {f"{name}_next": moved[name] for name in moved if name in s}
         return self._function("trial", {**outputs, "error": error})
 

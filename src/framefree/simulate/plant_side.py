@@ -12,7 +12,7 @@ from framefree.motion.groups import Extended
 from framefree.motion.load import Load
 from framefree.simulate.actuation import Drive, actuate
 from framefree.simulate.disturbances import Disturbance, Moment
-from framefree.simulate.integrators import DormandPrince, Integrator
+from framefree.simulate.integrators import DormandPrince, ExplicitIntegrator, Integrator
 
 Matrix = Any
 Rates = Callable[[Moment, Matrix, Matrix], Matrix]
@@ -67,12 +67,18 @@ class PlantSide:
         return column[:n, :], column[n:, :]
 
     def advance(
-        self, integrator: Integrator, rates: Rates, t: Matrix, h: Matrix, x: Matrix, column: Matrix
+        self,
+        integrator: ExplicitIntegrator,
+        rates: Rates,
+        t: Matrix,
+        h: Matrix,
+        x: Matrix,
+        column: Matrix,
     ) -> tuple[Matrix, Matrix]:
         """Return x and column after one step of the integrator, on the constraints."""
         dynamics = self._dynamics(integrator, rates, t, h)
-        x, column = integrator.step(dynamics, self._group, t, x, column, h)
-        return self._projected(integrator, t + h, x, column)
+        x, column = integrator.step(dynamics, self.group, t, x, column, h)
+        return self.projected(integrator, t + h, x, column)
 
     def advance_with_error(
         self,
@@ -86,14 +92,15 @@ class PlantSide:
         """Return x and column after a step, and its largest relative error."""
         dynamics = self._dynamics(integrator, rates, t, h)
         x, moved, error_x, error_v = integrator.step_with_error(
-            dynamics, self._group, t, x, column, h
+            dynamics, self.group, t, x, column, h
         )
         scale = 1 + ca.fmax(ca.fabs(column), ca.fabs(moved))
         error = ca.mmax(ca.fabs(ca.vertcat(0, error_x, error_v / scale)))
-        return *self._projected(integrator, t + h, x, moved), error
+        return *self.projected(integrator, t + h, x, moved), error
 
     @property
-    def _group(self) -> Extended:
+    def group(self) -> Extended:
+        """The group of x, moved by the first part of the column (v, drive)."""
         return Extended(self.plant.group, self.plant.sizes["v"])
 
     def _dynamics(
@@ -111,9 +118,10 @@ class PlantSide:
 
         return dynamics
 
-    def _projected(
+    def projected(
         self, integrator: Integrator, t: Matrix, x: Matrix, column: Matrix
     ) -> tuple[Matrix, Matrix]:
+        """Return x and (v, drive) brought back onto the constraints after a step."""
         if not self.plant.keeps:
             return x, column
         v, rest = self._split(column)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from framefree.motion.groups import Group, inverse_differential
-from framefree.simulate.integrators.base import Dynamics, Integrator
+from framefree.simulate.integrators.base import Dynamics, ExplicitIntegrator
 
 # Nodes, rows of the stages (the last is the fifth-order solution), and its difference to the
 # fourth-order one [DormandPrince1980].
@@ -20,7 +20,7 @@ _ROWS = (
 _ERROR = (71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 / 40)
 
 
-class DormandPrince(Integrator):
+class DormandPrince(ExplicitIntegrator):
     """Fifth order on (theta, v) with x = x0 exp(theta), and an estimate of the error of a step."""
 
     order, stages = 5, 7

@@ -3,10 +3,10 @@
 from typing import Any
 
 from framefree.motion.groups import Group, inverse_differential
-from framefree.simulate.integrators.base import Dynamics, Integrator
+from framefree.simulate.integrators.base import Dynamics, ExplicitIntegrator
 
 
-class RungeKuttaMuntheKaas4(Integrator):
+class RungeKuttaMuntheKaas4(ExplicitIntegrator):
     """Classical Runge-Kutta on (theta, v) with x = x0 exp(theta) [MuntheKaas1999].
 
     d(theta)/dt = dexp^-1(theta) w with w the velocity of x, see `inverse_differential`.

@@ -3,10 +3,10 @@
 from typing import Any
 
 from framefree.motion.groups import Group
-from framefree.simulate.integrators.base import Dynamics, Integrator
+from framefree.simulate.integrators.base import Dynamics, ExplicitIntegrator
 
 
-class SemiImplicitEuler(Integrator):
+class SemiImplicitEuler(ExplicitIntegrator):
     """v1 = v + dt a(t, x, v),  x1 = x exp(dt w(v1)). First order, one evaluation."""
 
     order = stages = 1

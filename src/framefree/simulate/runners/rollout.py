@@ -5,7 +5,9 @@ from typing import Any
 import numpy as np
 
 from framefree.kernel import compile
-from framefree.simulate.integrators import Integrator
+from framefree.simulate.errors import SimulationError
+from framefree.simulate.implicit import implicit_step
+from framefree.simulate.integrators import ExplicitIntegrator, ImplicitIntegrator, Integrator
 from framefree.simulate.loop import ControlLoop
 from framefree.simulate.noise import NoiseSource
 from framefree.simulate.runners.base import Clock, KeptRows, LoopStates, Runner
@@ -27,7 +29,12 @@ class RolloutRunner(Runner):
     ) -> None:
         super().__init__(loop, clock, constants, noise)
         self.threads = threads
-        self.kernel = compile(loop.step(integrator), shapes={"time": (), "h": ()})
+        if isinstance(integrator, ImplicitIntegrator):
+            self.kernel = implicit_step(loop, integrator).compile()
+        elif isinstance(integrator, ExplicitIntegrator):
+            self.kernel = compile(loop.step(integrator), shapes={"time": (), "h": ()})
+        else:
+            raise SimulationError(f"`{integrator!r}` is neither explicit nor implicit")
 
     def advance(self, state: LoopStates, first: int, count: int, every: int) -> KeptRows:
         """Move on by `count` steps of the loop from its step `first`."""
