@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
@@ -23,8 +23,11 @@ from framefree.simulate.integrators import INTEGRATORS, Integrator
 from framefree.simulate.noise import Noise
 from framefree.simulate.runners import Adaptive, Clock
 from framefree.simulate.sensors import Sensor
+from framefree.simulate.stiffness import unstable_motion
 
 PLANTS = ("native", "mujoco")
+EXPLICIT, STIFF = "rk4", "implicit"
+"""Integrators that are chosen by default: for most machines, and for those that need it."""
 UNROLLED = 48
 """Most evaluations of the dynamics that are written into one step of the loop."""
 
@@ -37,7 +40,7 @@ class SimulationOptions:
     dt: float
     plant: str
     formulation: Any
-    integrator: Any
+    integrator: str | Integrator | Adaptive | None
     control_dt: float | None
     disturbances: tuple[Disturbance, ...]
     limits: bool
@@ -54,6 +57,7 @@ class SimulationOptions:
     events: tuple[Event, ...]
     record: tuple[str, ...]
     threads: int
+    choice: str = ""
 
     def __post_init__(self) -> None:
         for name in ("duration", "dt"):
@@ -91,7 +95,9 @@ class SimulationOptions:
 
     @cached_property
     def method(self) -> Integrator | Adaptive:
-        """The integrator."""
+        """The integrator; where none is chosen, the one that serves machines that are not stiff."""
+        if self.integrator is None:
+            return INTEGRATORS[EXPLICIT]
         if isinstance(self.integrator, Integrator | Adaptive):
             return self.integrator
         known = {**INTEGRATORS, "adaptive": Adaptive()}
@@ -100,6 +106,23 @@ class SimulationOptions:
                 f"there is no integrator `{self.integrator}`; choose one of: {', '.join(known)}"
             )
         return known[self.integrator]
+
+    def with_integrator(self, scene: Scene) -> "SimulationOptions":
+        """Return the options with an integrator, chosen where the user has not; and why."""
+        if self.integrator is not None:
+            return replace(self, choice="as asked for")
+        if self.plant == "mujoco":
+            return replace(self, integrator=EXPLICIT, choice="the default with MuJoCo")
+        motion = unstable_motion(
+            scene.machine, np.atleast_2d(scene.parameters)[0], np.atleast_2d(scene.x), self.dt
+        )
+        if motion is None:
+            return replace(self, integrator=EXPLICIT, choice="the default")
+        why = (
+            f"servos, dampers or springs act at {motion.rate:.3g} 1/s on `{motion.name}`, too fast "
+            f'for steps of {self.dt:g} s by "{EXPLICIT}"'
+        )
+        return replace(self, integrator=STIFF, choice=why)
 
     @cached_property
     def ratio(self) -> int:
@@ -231,7 +254,7 @@ class SimulationOptions:
 
     def meta(self, scene: Scene) -> dict[str, Any]:
         """Return the header of the record."""
-        left_out = ("events", "disturbances", "formulation", "integrator")
+        left_out = ("events", "disturbances", "formulation", "integrator", "choice")
         options = {
             f.name: described(getattr(self, f.name)) for f in fields(self) if f.name not in left_out
         }
@@ -246,6 +269,7 @@ class SimulationOptions:
             "law_parameters": described(scene.law_parameters),
             "formulation": name,
             "integrator": described(self.integrator),
+            "integrator_choice": self.choice,
             "options": options,
             "events": [],
             "versions": versions(),

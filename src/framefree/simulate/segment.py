@@ -310,7 +310,7 @@ class Segment:
     def _break_off(self, problem: FirstProblem, values: Arrays, times: np.ndarray) -> None:
         """Find the very step at which values stopped being finite, and raise."""
         bad, time = _row(values, problem.row, problem.trajectory), float(times[problem.row])
-        good = None
+        good, shorter = None, None
         if self._latest is not None:
             step, state = self._latest
             spacing = self.options.spacing
@@ -324,7 +324,30 @@ class Segment:
                     problem, time = first, self.clock.time(step + first.row)
                     bad = _row(fine, first.row, first.trajectory)
                     good = _row(fine, first.row - 1, first.trajectory)
+                    step += first.row - 1
+                    state = {k: array[..., first.row - 1, :] for k, array in rows.kept.items()}
+            shorter = self.runner.shorter_step(state, step, problem.trajectory)
+        if shorter is not None and good is not None:
+            raise self._without_solution(problem, time, good, shorter)
         raise self._broken(problem, time, good, bad)
+
+    def _without_solution(
+        self, problem: FirstProblem, time: float, good: LoopStates, shorter: float
+    ) -> SimulationError:
+        """Return the error of an implicit step that has not converged."""
+        where = "" if problem.trajectory is None else f" of trajectory {problem.trajectory}"
+        cause = (
+            "forces change too fast within the step: a law with high gains that is evaluated all "
+            "the time, or an impact"
+        )
+        return SimulationError(
+            f"the step of {self.clock.dt:g} s to {time:.9g} s{where} has not converged; a step of "
+            f"{shorter:g} s would do. Most likely {cause}",
+            time=time,
+            quantity="step",
+            state=(good["x"], good["v"]),
+            cause=cause,
+        )
 
     def _broken(
         self, problem: FirstProblem, time: float, good: LoopStates | None, bad: LoopStates

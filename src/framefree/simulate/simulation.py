@@ -37,7 +37,7 @@ def simulate(
     dt: float,
     plant: str = "native",
     formulation: str | Equations | None = None,
-    integrator: str | Integrator | Adaptive = "rk4",
+    integrator: str | Integrator | Adaptive | None = None,
     control_dt: float | None = None,
     disturbances: Iterable[Disturbance] = (),
     limits: bool = True,
@@ -81,8 +81,10 @@ def simulate(
     formulation : str or Equations, optional
         Of the native plant; by default "constrained" for a machine with loops or couplings, "tree"
         for others.
-    integrator : "rk4", "euler", "midpoint", "adaptive", Integrator or Adaptive
-        MuJoCo has "rk4" and "euler".
+    integrator : "rk4", "euler", "midpoint", "implicit", "adaptive", Integrator or Adaptive, optional
+        By default "rk4", or "implicit" where servos, dampers or springs of the machine are too fast
+        for it at this step; `run.meta["integrator_choice"]` says why. "implicit" is of second
+        order, stable however stiff they are. MuJoCo has "rk4" and "euler".
     control_dt : float, optional
         Control period in s, a multiple of dt, over which the command is held. Without, the law is
         evaluated at every stage of the integrator (with MuJoCo: at every step).
@@ -171,6 +173,7 @@ def simulate(
     scene, batch = options.first_scene(
         subject, law, reference, (x0, v0), (parameters, law_parameters)
     )
+    options = options.with_integrator(scene)
     recorder = Recorder(options.meta(scene), batch, out, options.rows)
     begin = monotonic()
     with interruptible() as interrupted, reporting(progress, duration, machine.name) as report:

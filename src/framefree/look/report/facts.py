@@ -115,7 +115,9 @@ def _integrator(run: Run) -> str:
         words.append(f"steps of {number(step)} s")
     if duration is not None:
         words.append(f"for {number(duration)} s")
-    return ", ".join(words[:2]) + (f" {words[2]}" if len(words) > 2 else "")
+    choice = run.meta.get("integrator_choice", "")
+    reason = f" ({choice})" if " at " in choice else ""
+    return ", ".join(words[:2]) + (f" {words[2]}" if len(words) > 2 else "") + reason
 
 
 def _event(item: dict[str, Any]) -> str:

@@ -91,6 +91,13 @@ class Runner(ABC):
         """Return the state at a step with all that is needed to record it."""
         return state
 
+    def shorter_step(self, state: LoopStates, step: int, trajectory: int | None) -> float | None:
+        """Return a step (s) that can be made from a state where that of the clock cannot.
+
+        None where no shorter step helps, or where the length of a step is not the reason.
+        """
+        return None
+
     def varying(self, first: int, count: int, every: int = 1) -> LoopStates:
         """Return the time, and the noise, at steps first, first + every, ...."""
         varying = {"time": self.clock.times(first, count, every)}

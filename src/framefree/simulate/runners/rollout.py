@@ -13,6 +13,10 @@ from framefree.simulate.noise import NoiseSource
 from framefree.simulate.runners.base import Clock, KeptRows, LoopStates, Runner
 
 
+HALVINGS = 12
+"""How often a step that cannot be made is halved to find one that can."""
+
+
 class RolloutRunner(Runner):
     """Runs a loop with an integrator of fixed step, one trajectory or many."""
 
@@ -28,7 +32,7 @@ class RolloutRunner(Runner):
         threads: int = 1,
     ) -> None:
         super().__init__(loop, clock, constants, noise)
-        self.threads = threads
+        self.threads, self.integrator = threads, integrator
         if isinstance(integrator, ImplicitIntegrator):
             self.kernel = implicit_step(loop, integrator).compile()
         elif isinstance(integrator, ExplicitIntegrator):
@@ -60,3 +64,19 @@ class RolloutRunner(Runner):
             threads=self.threads,
         )
         return {name: record.states[name][..., :-1, :] for name in state}, record.final
+
+    def shorter_step(self, state: LoopStates, step: int, trajectory: int | None) -> float | None:
+        """Return the longest half, quarter, ... of a step whose equations can be solved."""
+        if not isinstance(self.integrator, ImplicitIntegrator):
+            return None
+        varying = {name: array[..., 0, :] if name == "noise" else array[0]
+                   for name, array in self.varying(step, 1).items()}  # fmt: skip
+        inputs = {**state, **self.constants, **varying}
+        x = [port.name for port in self.kernel.outputs].index("x_next")
+        for k in range(1, HALVINGS + 1):
+            h = self.clock.dt / 2**k
+            named = {name: {**inputs, "h": h}[name] for name in self.loop.symbols}
+            moved = np.asarray(self.kernel(**named)[x])
+            if np.isfinite(moved if trajectory is None else moved[trajectory]).all():
+                return h
+        return None

@@ -1,0 +1,110 @@
+"""Which integrator a machine needs: how fast its servos, dampers and springs act, against the step.
+
+About rest, deviations decay and swing with the eigenvalues of
+
+    d/dt (eps, dv) = [0, 1; M^-1 K, M^-1 D] (eps, dv)
+
+K and D being the slopes of all forces of the machine itself, servos within their limits included.
+An explicit integrator is unstable where one of them that should decay grows from step to step.
+"""
+
+from typing import Any, NamedTuple
+
+import casadi as ca
+import numpy as np
+
+from framefree.machine import Machine
+from framefree.machine.values import is_symbolic
+from framefree.motion.tree import Tree
+from framefree.simulate.implicit import joint_slopes
+
+MARGIN = 1.25
+"""How much faster the machine may be in states that are not looked at."""
+STATES = 8
+"""Most first states, and random configurations, that are looked at."""
+
+
+class FastestMotion(NamedTuple):
+    """A motion: its rate (1/s), and the name of the velocity that has most of its energy."""
+
+    rate: float
+    name: str
+
+
+def unstable_motion(
+    machine: Any, parameters: np.ndarray, x: np.ndarray, dt: float
+) -> FastestMotion | None:
+    """Return a motion that should decay but grows with explicit steps of dt; None for none.
+
+    Parameters
+    ----------
+    machine : Machine
+    parameters : (n,)
+        Values of its tunable numbers.
+    x : (states, nx)
+        First configurations; the neutral one and some random ones are looked at too.
+    dt : float
+        s.
+    """
+    if not (isinstance(machine, Machine) and _has_fast_parts(machine)):
+        return None
+    rng = np.random.default_rng(0)
+    states = [*x[:STATES], machine.neutral(), *(machine.random(rng) for _ in range(STATES))]
+    matrices, rest = _matrices(machine), np.zeros(machine.nv)
+    worst = None
+    for state in states:
+        M, K, D = (np.asarray(part.full()) for part in matrices(state, rest, parameters))
+        motion = _fastest(M, K, D, dt, machine.v_names)
+        if motion is not None and (worst is None or motion.rate > worst.rate):
+            worst = motion
+    return worst
+
+
+def _has_fast_parts(machine: Machine) -> bool:
+    """Tell whether there is anything that can decay or swing fast."""
+    symbols = {j.name: (ca.SX.sym("x", j.nx), ca.SX.sym("v", j.nv)) for j in machine.joints}
+    servos = any(
+        actuator.sensed_joint is not None
+        and actuator.bias(*symbols[actuator.sensed_joint]) is not None
+        for actuator in machine.actuators
+    )
+    joints = any(
+        joint.has_friction
+        or joint.has_spring
+        or is_symbolic(joint.damping)
+        or np.any(joint.damping)
+        for joint in machine.joints
+    )
+    return bool(servos or joints or machine.springs or machine.dampers or machine.fluid)
+
+
+def _matrices(machine: Machine) -> ca.Function:
+    """Return the function from x, v and the tunable numbers to M, K and D."""
+    x, v = ca.SX.sym("x", machine.nx), ca.SX.sym("v", machine.nv)
+    state = Tree(machine.tree).at(x, v)
+    by_x, by_v = state.inverse_slopes(ca.SX.zeros(machine.nv))
+    K, D = joint_slopes(machine, x, v, ca.SX.zeros(machine.nu), limits=False)
+    outputs = [ca.densify(ca.SX(part)) for part in (state.mass, K - by_x, D - by_v)]
+    return ca.Function("matrices", [x, v, machine.parameters.symbols], outputs)
+
+
+def _fastest(
+    M: np.ndarray, K: np.ndarray, D: np.ndarray, dt: float, names: tuple[str, ...]
+) -> FastestMotion | None:
+    n = len(M)
+    try:
+        slopes = np.linalg.solve(M, np.hstack([K, D])) if n else np.zeros((0, 0))
+    except np.linalg.LinAlgError:
+        return None
+    if not n or not np.isfinite(slopes).all():
+        return None
+    F = np.vstack([np.hstack([np.zeros((n, n)), np.eye(n)]), slopes])
+    values, vectors = np.linalg.eig(F)
+    z = MARGIN * dt * values
+    growth = np.abs(1 + z * (1 + z / 2 * (1 + z / 3 * (1 + z / 4))))
+    unstable = (growth > 1) & (np.abs(z) > 1) & (values.real <= 1e-9 * np.abs(values))
+    if not unstable.any():
+        return None
+    index = int(np.argmax(np.where(unstable, np.abs(values), 0.0)))
+    share = np.abs(vectors[n:, index]) * np.sqrt(np.abs(np.diag(M)))
+    return FastestMotion(float(np.abs(values[index])), names[int(np.argmax(share))])
