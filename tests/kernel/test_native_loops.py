@@ -164,3 +164,28 @@ def test_zeros_stay_zero_when_more_are_asked_for():
     calls.call(rest, [x[1:], many], [y[1:]])
     x = np.random.default_rng(6).normal(size=(3, 40))
     assert np.array_equal(calls.compile(use_cache=False)(x), x)
+
+
+def test_flagged_calls_are_left_out():
+    """Halve until below one, each state as often as it needs, whoever runs beside it."""
+    x, done = ca.SX.sym("x"), ca.SX.sym("done")
+    halved = ca.if_else(done, x, x / 2)
+    halve = ca.Function("halve", [x, done], [halved, halved < 1])
+    copy = ca.Function("copy", [x, done], [x, done])
+    calls = Calls("halving")
+    value, flag = calls.block(1), calls.block(1)
+    moved = [calls.block(1), calls.block(1)]
+    begin = ca.Function("begin", [x], [x, x < 1])
+    calls.call(begin, [calls.input("x", ())], [value, flag])
+    for _ in range(30):
+        calls.call(halve, [value, flag], moved, unless=flag)
+        calls.call(copy, moved, [value, flag], unless=flag)
+    calls.call(ca.Function("end", [x], [x]), [value], [calls.output("y", ())])
+    kernel = calls.compile()
+    values = np.geomspace(0.1, 1e6, 37)
+    expected = values / 2.0 ** np.maximum(np.floor(np.log2(values)) + 1, 0)
+    assert np.array_equal(kernel(values), expected)
+    assert all(kernel(one) == half for one, half in zip(values, expected, strict=True))
+    assert np.array_equal([float(kernel.function(one)) for one in values], expected)
+    with pytest.raises(CompileError, match="must be one slot"):
+        calls.call(copy, moved, [value, flag], unless=calls.zeros(2))

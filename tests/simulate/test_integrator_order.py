@@ -5,12 +5,22 @@ import numpy as np
 import pytest
 from random_machines import random_machine, random_moments, random_pose
 
+from framefree.control.law import OpenLoop
 from framefree.machine import Body, Free, Joint, Machine, Planar, Revolute, Spherical
+from framefree.machine.actuators import motors
 from framefree.motion.groups import JointGroup
 from framefree.motion.tree import Tree
-from framefree.simulate.integrators import INTEGRATORS, DormandPrince
+from framefree.simulate import simulate
+from framefree.simulate.integrators import (
+    INTEGRATORS,
+    DormandPrince,
+    ExplicitIntegrator,
+    ImplicitIntegrator,
+)
 
-METHODS = {**INTEGRATORS, "dormand-prince": DormandPrince()}
+EXPLICIT = {k: v for k, v in INTEGRATORS.items() if isinstance(v, ExplicitIntegrator)}
+IMPLICIT = {k: v for k, v in INTEGRATORS.items() if isinstance(v, ImplicitIntegrator)}
+METHODS = {**EXPLICIT, "dormand-prince": DormandPrince()}
 KINDS = {
     "free": (Free(), Revolute("x")),
     "spherical": (Spherical(), Spherical()),
@@ -74,7 +84,30 @@ def test_observed_order(name, kind):
     assert METHODS[name].order - 0.2 < slope < METHODS[name].order + above
 
 
-@pytest.mark.parametrize("name", INTEGRATORS)
+def order_of_runs(machine, integrator, rng):
+    """Return the order with which the end of runs under a varying push is reached."""
+    machine = machine.attach(*motors(machine.joints))
+    law = OpenLoop(machine, lambda t: ca.sin(3 * t) * ca.DM.ones(machine.nu))
+    x, v = machine.random(rng), rng.normal(size=machine.nv)
+    options = {"x0": x, "v0": v, "duration": 0.25, "record": (), "limits": False}
+    exact = simulate(machine, law, dt=0.25 / 512, integrator="rk4", every=512, **options)
+    errors, counts = [], np.array([16, 32, 64])
+    for count in counts.tolist():
+        run = simulate(machine, law, dt=0.25 / count, integrator=integrator, every=count, **options)
+        gap = machine.difference(exact.x[-1], run.x[-1])
+        errors.append(np.linalg.norm(np.concatenate([gap, run.v[-1] - exact.v[-1]])))
+    return -np.polyfit(np.log(counts), np.log(errors), 1)[0]
+
+
+@pytest.mark.parametrize("name", IMPLICIT)
+@pytest.mark.parametrize("kind", KINDS)
+def test_observed_order_of_implicit_integrators(name, kind):
+    rng = np.random.default_rng(3)
+    slope = order_of_runs(machine_of(KINDS[kind], rng), name, rng)
+    assert abs(slope - IMPLICIT[name].order) < 0.2
+
+
+@pytest.mark.parametrize("name", EXPLICIT)
 def test_observed_order_of_random_machines(name):
     rng = np.random.default_rng(5)
     machine = random_machine(rng, bodies=3, fluid=False)

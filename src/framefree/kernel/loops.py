@@ -370,7 +370,10 @@ class Calls:
         if VERSIONS is None:
             return None
         parts = [VERSIONS, repr((self.inputs, self.outputs, target, self._slots)).encode()]
-        parts += [repr((kind.constant, kind.flagged, kind.function.serialize())).encode() for kind in self._kinds]
+        parts += [
+            repr((kind.constant, kind.flagged, kind.function.serialize())).encode()
+            for kind in self._kinds
+        ]
         table = hashlib.sha256()
         for call in self._calls:
             for one in call.operands:

@@ -14,14 +14,14 @@ from typing import Any
 import casadi as ca
 
 from framefree.kernel.loops import Block, Calls
-from framefree.machine import Machine
+from framefree.motion import State
 from framefree.motion.load import Load
 from framefree.simulate.actuation import actuate
 from framefree.simulate.disturbances import Moment
 from framefree.simulate.integrators import ImplicitIntegrator
 from framefree.simulate.integrators.newton import (
+    ImplicitStage,
     NewtonStep,
-    Stage,
     StageState,
     iterated,
     relative_size,
@@ -33,21 +33,16 @@ from framefree.simulate.loop import ControlLoop
 Matrix = Any
 
 
-def joint_slopes(
-    machine: Machine, x: Matrix, v: Matrix, u: Matrix, *, limits: bool
-) -> tuple[Matrix, Matrix]:
-    """Return the slopes (nv x nv) of the actuators' joint forces by x, along v, and by v.
+def actuator_slopes(state: State, u: Matrix, *, limits: bool) -> tuple[Matrix, Matrix]:
+    """Return the slopes (nv x nv) by x and by v of the force of all actuators at held inputs.
 
-    With `limits` they are zero where a force is at its limit.
+    With `limits` they are zero where a force is at its limit. x and v of the state are symbols.
     """
-    q, rate = ca.SX.sym("q", machine.nx), ca.SX.sym("rate", machine.nv)
-    inputs = ca.SX.sym("u", machine.nu)
-    load = Load(machine)
-    actuate(load, machine, q, rate, inputs, limits=limits)
-    along = ca.jacobian(load.joint_force, q) @ ca.SX(machine.rate_matrix(q))
-    slopes = [along, ca.jacobian(load.joint_force, rate)]
-    function = ca.Function("joint_slopes", [q, rate, inputs], slopes)
-    by_x, by_v = function(x, v, u)
+    held, load = ca.SX.sym("u", state.machine.nu), Load(state.machine)
+    actuate(load, state, held, limits=limits)
+    force = state.generalised(load)
+    slopes = [state.along(force), ca.jacobian(force, state.v)]
+    by_x, by_v = ca.substitute(slopes, [held], [ca.densify(ca.SX(u))])
     return by_x, by_v
 
 
@@ -75,10 +70,10 @@ class StageEquations:
     def evaluate(self, X: Matrix, y: Matrix, rate: Matrix, share: Matrix) -> NewtonStep:
         """Return Newton's step at a state that has the rate (y - base)/share."""
         plant, n = self.loop.plant, self.loop.plant.sizes["v"]
-        base, moved = y[:n] - share * rate[:n], y
+        base, moved = y[:n, :] - share * rate[:n, :], y
         if plant.keeps:
-            X, v = plant.restore(X, y[:n], self.moment.t, 1)
-            moved = ca.vertcat(v, y[n:])
+            X, v = plant.restore(X, y[:n, :], self.moment.t, 1)
+            moved = ca.vertcat(v, y[n:, :])
         return NewtonStep(*self._function(X, moved, rate, base, share, *self.context))
 
     @cached_property
@@ -121,11 +116,9 @@ class StageEquations:
 
     def _slopes(self, state: Any, a: Matrix, u: Matrix, share: Matrix) -> Matrix:
         """Return minus the slopes of all forces by the velocity, x moving along with it."""
-        machine, limits = self.loop.machine, self.loop.limits
         by_x, by_v = state.inverse_slopes(a)
-        K, D = joint_slopes(machine, state.joint_x, state.joint_v, u, limits=limits)
-        J = state.joint_jacobian
-        return by_v - J.T @ D @ J + share * (by_x - J.T @ K @ J)
+        K, D = actuator_slopes(state, u, limits=self.loop.limits)
+        return by_v - D + share * (by_x - K)
 
     def _drive_step(self, z: Matrix, rate: Matrix, command: Matrix, share: Matrix) -> Matrix:
         """Return Newton's step of the state of the drive, which does not depend on v."""
@@ -236,12 +229,12 @@ class _Program:
         return _function("begin_stage", [x, y, h, self.start, *rates], results)
 
     @cached_property
-    def _stage(self) -> tuple[Stage, list[Matrix], StageState]:
+    def _stage(self) -> tuple[ImplicitStage, list[Matrix], StageState]:
         """A stage of symbols, those of its known part in order, and a state of its iteration."""
         known = [ca.SX.sym("theta", self.moving), ca.SX.sym("base", self.y.shape[0])]
         known = [self.x, *known, ca.SX.sym("share")]
         return (
-            Stage(self.group, *known),
+            ImplicitStage(self.group, *known),
             known,
             StageState.symbols(self.y.shape[0], self.x.shape[0]),
         )

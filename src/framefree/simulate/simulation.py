@@ -81,7 +81,8 @@ def simulate(
     formulation : str or Equations, optional
         Of the native plant; by default "constrained" for a machine with loops or couplings, "tree"
         for others.
-    integrator : "rk4", "euler", "midpoint", "implicit", "adaptive", Integrator or Adaptive, optional
+    integrator : str, Integrator or Adaptive, optional
+        "rk4", "euler", "midpoint", "implicit" or "adaptive".
         By default "rk4", or "implicit" where servos, dampers or springs of the machine are too fast
         for it at this step; `run.meta["integrator_choice"]` says why. "implicit" is of second
         order, stable however stiff they are. MuJoCo has "rk4" and "euler".

@@ -14,9 +14,10 @@ import casadi as ca
 import numpy as np
 
 from framefree.machine import Machine
+from framefree.machine.actuators import Actuator, TendonActuator
 from framefree.machine.values import is_symbolic
 from framefree.motion.tree import Tree
-from framefree.simulate.implicit import joint_slopes
+from framefree.simulate.implicit import actuator_slopes
 
 MARGIN = 1.25
 """How much faster the machine may be in states that are not looked at."""
@@ -61,21 +62,28 @@ def unstable_motion(
 
 
 def _has_fast_parts(machine: Machine) -> bool:
-    """Tell whether there is anything that can decay or swing fast."""
-    symbols = {j.name: (ca.SX.sym("x", j.nx), ca.SX.sym("v", j.nv)) for j in machine.joints}
-    servos = any(
-        actuator.sensed_joint is not None
-        and actuator.bias(*symbols[actuator.sensed_joint]) is not None
-        for actuator in machine.actuators
-    )
-    joints = any(
+    """Tell whether there is anything that can decay or swing fast by itself."""
+    joints = (
         joint.has_friction
         or joint.has_spring
         or is_symbolic(joint.damping)
-        or np.any(joint.damping)
+        or bool(np.any(joint.damping))
         for joint in machine.joints
     )
-    return bool(servos or joints or machine.springs or machine.dampers or machine.fluid)
+    servos = (_is_servo(machine, actuator) for actuator in machine.actuators)
+    others = (machine.springs, machine.dampers, machine.tendons, machine.fluid)
+    return any(others) or any(joints) or any(servos)
+
+
+def _is_servo(machine: Machine, actuator: Actuator) -> bool:
+    """Tell whether an actuator pushes by itself."""
+    sizes = (0, 0)
+    if isinstance(actuator, TendonActuator):
+        sizes = (1, 1)
+    elif actuator.sensed_joint is not None:
+        joint = machine.joint(actuator.sensed_joint)
+        sizes = (joint.nx, joint.nv)
+    return actuator.bias(*(ca.SX.sym("sensed", size) for size in sizes)) is not None
 
 
 def _matrices(machine: Machine) -> ca.Function:
@@ -83,7 +91,7 @@ def _matrices(machine: Machine) -> ca.Function:
     x, v = ca.SX.sym("x", machine.nx), ca.SX.sym("v", machine.nv)
     state = Tree(machine.tree).at(x, v)
     by_x, by_v = state.inverse_slopes(ca.SX.zeros(machine.nv))
-    K, D = joint_slopes(machine, x, v, ca.SX.zeros(machine.nu), limits=False)
+    K, D = actuator_slopes(state, ca.SX.zeros(machine.nu), limits=False)
     outputs = [ca.densify(ca.SX(part)) for part in (state.mass, K - by_x, D - by_v)]
     return ca.Function("matrices", [x, v, machine.parameters.symbols], outputs)
 
@@ -99,10 +107,10 @@ def _fastest(
     if not n or not np.isfinite(slopes).all():
         return None
     F = np.vstack([np.hstack([np.zeros((n, n)), np.eye(n)]), slopes])
-    values, vectors = np.linalg.eig(F)
+    values, vectors = (np.asarray(part, complex) for part in np.linalg.eig(F))
     z = MARGIN * dt * values
     growth = np.abs(1 + z * (1 + z / 2 * (1 + z / 3 * (1 + z / 4))))
-    unstable = (growth > 1) & (np.abs(z) > 1) & (values.real <= 1e-9 * np.abs(values))
+    unstable = (growth > 1) & (np.abs(z) > 1) & (np.real(values) <= 1e-9 * np.abs(values))
     if not unstable.any():
         return None
     index = int(np.argmax(np.where(unstable, np.abs(values), 0.0)))

@@ -98,7 +98,7 @@ class StageState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Stage:
+class ImplicitStage:
     """The known part of a stage: x, theta, base, and its share g of the step (s)."""
 
     group: Group
@@ -116,13 +116,13 @@ class Stage:
         return self.group.velocity(self.coordinates(X, y), y), (y - self.base) / self.share
 
 
-def iterated(stage: Stage, now: StageState, evaluate: Any) -> StageState:
+def iterated(stage: ImplicitStage, now: StageState, evaluate: Any) -> StageState:
     """Return the state after one evaluation; ``evaluate(X, y, rate)`` gives a `NewtonStep`."""
     y = now.y + now.length * now.d
     X = stage.coordinates(now.X, y)
     found: NewtonStep = evaluate(X, y, (y - stage.base) / stage.share)
     nv = found.residual.shape[0]
-    slope = ca.dot(now.d[:nv], found.residual)
+    slope = ca.dot(now.d[:nv, :], found.residual)
     # At first there is no step yet, and of tiny ones rounding may be all that is seen.
     whole = ca.logic_or(now.slope >= 0, now.size <= ACCEPTED)
     enough = ca.logic_or(slope <= -OVERSHOOT * now.slope, now.tries >= SHORTENED)
@@ -135,7 +135,7 @@ def iterated(stage: Stage, now: StageState, evaluate: Any) -> StageState:
         ca.if_else(accepted, found.d, now.d),
         ca.if_else(accepted, X, now.X),
         ca.if_else(accepted, 1, shorter),
-        ca.if_else(accepted, ca.dot(found.d[:nv], found.residual), now.slope),
+        ca.if_else(accepted, ca.dot(found.d[:nv, :], found.residual), now.slope),
         ca.if_else(accepted, 0, now.tries + 1),
         ca.if_else(accepted, size, now.size),
         done,
@@ -156,7 +156,7 @@ def relative_size(mass: Matrix, d: Matrix, *velocities: Matrix) -> Matrix:
     return ca.sqrt(ca.fabs(ca.dot(d, mass @ d)) / ca.fmax(known, 1e-300))
 
 
-def _gap(stage: Stage, before: Matrix, X: Matrix, y: Matrix) -> Matrix:
+def _gap(stage: ImplicitStage, before: Matrix, X: Matrix, y: Matrix) -> Matrix:
     """Return how far the rate of x depends on the coordinates that it was taken at."""
     rate = stage.group.velocity(X, y)
     apart = ca.densify(rate - stage.group.velocity(before, y))

@@ -10,6 +10,5 @@ SDIRK2 = ImplicitIntegrator(order=2, rows=((_OWN,), (1 - _OWN, _OWN)), weights=(
 """Alexander's method with two stages [Alexander1977]: L-stable, and its last stage is the result.
 
 What decays within a step is gone after it, as it should be; slow motions are right to second order.
-It takes energy out of what swings fast compared with the step: of an oscillation of w rad/s about
-``0.081 (w dt)^4`` of its energy a radian, and nothing to speak of below ``w dt = 0.1``.
+An oscillation of w rad/s loses ``0.0073 (w dt)^4`` of its energy a step, for small w dt.
 """

@@ -92,7 +92,7 @@ class Runner(ABC):
         return state
 
     def shorter_step(self, state: LoopStates, step: int, trajectory: int | None) -> float | None:
-        """Return a step (s) that can be made from a state where that of the clock cannot.
+        """Return a step (s) by which a loop moves on from a state where that of the clock fails.
 
         None where no shorter step helps, or where the length of a step is not the reason.
         """

@@ -12,7 +12,6 @@ from framefree.simulate.loop import ControlLoop
 from framefree.simulate.noise import NoiseSource
 from framefree.simulate.runners.base import Clock, KeptRows, LoopStates, Runner
 
-
 HALVINGS = 12
 """How often a step that cannot be made is halved to find one that can."""
 
@@ -66,17 +65,20 @@ class RolloutRunner(Runner):
         return {name: record.states[name][..., :-1, :] for name in state}, record.final
 
     def shorter_step(self, state: LoopStates, step: int, trajectory: int | None) -> float | None:
-        """Return the longest half, quarter, ... of a step whose equations can be solved."""
+        """Return the longest half, quarter, ... of a step that leads where a whole one fails."""
         if not isinstance(self.integrator, ImplicitIntegrator):
             return None
-        varying = {name: array[..., 0, :] if name == "noise" else array[0]
-                   for name, array in self.varying(step, 1).items()}  # fmt: skip
-        inputs = {**state, **self.constants, **varying}
-        x = [port.name for port in self.kernel.outputs].index("x_next")
+        varying = self.varying(step, 1)
+        inputs: dict[str, Any] = {**state, **self.constants}
         for k in range(1, HALVINGS + 1):
-            h = self.clock.dt / 2**k
-            named = {name: {**inputs, "h": h}[name] for name in self.loop.symbols}
-            moved = np.asarray(self.kernel(**named)[x])
+            parts, h = 2**k, self.clock.dt / 2**k
+            sequences = {"time": varying["time"] + np.arange(parts) * h * self.clock.stride}
+            if "noise" in varying:
+                sequences["noise"] = np.repeat(varying["noise"], parts, axis=-2)
+            inputs["h"] = h
+            moved = self.kernel.rollout(
+                **inputs, steps=parts, every=parts, sequences=sequences
+            ).final["x"]
             if np.isfinite(moved if trajectory is None else moved[trajectory]).all():
                 return h
         return None
