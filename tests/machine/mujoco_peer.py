@@ -2,13 +2,14 @@
 
 from pathlib import Path
 
-import mujoco
 import numpy as np
+import pytest
 from model_kinematics import mujoco_mass
 
 from framefree.machine import Free
 from framefree.machine.read import read
 
+mujoco = pytest.importorskip("mujoco")
 DATA = Path(__file__).parents[1] / "data" / "mjcf"
 
 

@@ -5,9 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
-pytest.importorskip("mujoco")
-
 from mujoco_peer import DATA, Peer, gap
 
 import framefree as ff

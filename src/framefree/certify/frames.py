@@ -16,6 +16,7 @@ from framefree.certify.subject import UNDEFINED, Subject, evaluate, relative
 from framefree.geometry import quaternion, se3
 from framefree.machine import WORLD, Frame, Free, Joint, Machine, Spherical
 from framefree.machine.names import REFERRING
+from framefree.machine.part import with_names
 from framefree.machine.units import extent
 
 _WAS = " as it was"
@@ -180,11 +181,7 @@ def _refer(part: Any, known: dict[str, np.ndarray]) -> Any:
     def old(name: str) -> str:
         return name + _WAS if name in known else name
 
-    names = {field: getattr(part, field) for field in part.frame_fields}
-    return replace(
-        part,
-        **{f: old(n) if isinstance(n, str) else tuple(map(old, n)) for f, n in names.items()},
-    )
+    return replace(part, **{f: with_names(getattr(part, f), old) for f in part.frame_fields})
 
 
 def _random_pose(rng: np.random.Generator, size: float) -> np.ndarray:

@@ -40,6 +40,7 @@ from framefree.machine.loop import Loop
 from framefree.machine.machine import Machine
 from framefree.machine.problems import MachineError, Problems, StateError
 from framefree.machine.shape import Shape
+from framefree.machine.spatial_tendon import Pulley, SpatialTendon, Wrap
 from framefree.machine.spring import ConstantForce, EulerSpring, Spring
 from framefree.machine.tendon import JointTendon, Tendon
 
@@ -79,8 +80,10 @@ __all__ = [
     "Prismatic",
     "Problems",
     "Propeller",
+    "Pulley",
     "Revolute",
     "Shape",
+    "SpatialTendon",
     "Spherical",
     "SpinningPropeller",
     "Spring",
@@ -90,6 +93,7 @@ __all__ = [
     "TendonForce",
     "TiltingPropeller",
     "Universal",
+    "Wrap",
     "Wrench",
     "motors",
 ]

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from framefree.machine.body import WORLD
+from framefree.machine.part import with_names
 from framefree.machine.problems import MachineError, known_names
 from framefree.machine.tree import unknown
 
@@ -115,17 +116,13 @@ def renamed(
 
 def _referring(part: Any, group: str, changed: dict[str, Any], own: Any) -> Any:
     changes = {
-        field: _each(new_name, getattr(part, field))
+        field: with_names(getattr(part, field), new_name)
         for kind, new_name in changed.items()
         for field in getattr(part, kind)
     }
     if group != "geometry":
         changes["name"] = own(group, part.name)
     return replace(part, **changes)
-
-
-def _each(new_name: Callable[[str], str], names: Any) -> Any:
-    return new_name(names) if isinstance(names, str) else tuple(map(new_name, names))
 
 
 def _coordinates(machine: Any, joint: Callable[[str], str]) -> dict[str, str]:

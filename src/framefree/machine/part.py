@@ -1,6 +1,7 @@
 """The base of all parts of a machine: immutable, equal by value, hashable, picklable."""
 
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass, replace
 from typing import Any, ClassVar
 
 import casadi
@@ -17,7 +18,10 @@ class Part:
     """
 
     frame_fields: ClassVar[tuple[str, ...]] = ()
-    """Fields that name a frame, a body or "world": one name each, or a sequence of names."""
+    """Fields that name a frame, a body or "world": one name each, or a sequence of names.
+
+    In a sequence there may also be parts, which name frames themselves.
+    """
     joint_fields: ClassVar[tuple[str, ...]] = ()
     """Fields that name a joint."""
     coordinate_fields: ClassVar[tuple[str, ...]] = ()
@@ -47,13 +51,30 @@ class Part:
 
     def referred(self, fields: tuple[str, ...]) -> tuple[str, ...]:
         """Return the names in these fields, each of which holds one name or several."""
-        values = (getattr(self, field) for field in fields)
-        return tuple(
-            name for value in values for name in ((value,) if isinstance(value, str) else value)
-        )
+        return tuple(name for field in fields for name in _names_in(getattr(self, field)))
 
     def _key(self) -> tuple:
         return plain(self)
+
+
+def with_names(value: Any, new_name: Callable[[str], str]) -> Any:
+    """Return a name, or names in a sequence or in parts of it, each replaced by another."""
+    if isinstance(value, str):
+        return new_name(value)
+    if isinstance(value, Part):
+        fields = {f: with_names(getattr(value, f), new_name) for f in value.frame_fields}
+        return replace(value, **fields) if fields else value  # type: ignore[type-var]
+    return tuple(with_names(item, new_name) for item in value)
+
+
+def _names_in(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Part):
+        yield from value.referred(value.frame_fields)
+    else:
+        for item in value:
+            yield from _names_in(item)
 
 
 def plain(value: Any) -> Any:

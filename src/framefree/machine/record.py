@@ -19,6 +19,7 @@ from framefree.machine.loop import Loop
 from framefree.machine.part import Part
 from framefree.machine.problems import MachineError
 from framefree.machine.shape import Shape
+from framefree.machine.spatial_tendon import Pulley, SpatialTendon, Wrap
 from framefree.machine.spring import ConstantForce, EulerSpring, Spring
 from framefree.machine.tendon import JointTendon
 from framefree.machine.tree import unknown
@@ -51,8 +52,11 @@ _OTHERS = [
     Loop,
     Moments,
     Polynomial,
+    Pulley,
     Shape,
+    SpatialTendon,
     Spring,
+    Wrap,
 ]
 _TYPES = {kind.__name__: kind for kind in (*_KINDS, *_ACTUATORS, *_OTHERS)}
 

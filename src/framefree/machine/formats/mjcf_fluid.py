@@ -76,12 +76,4 @@ def _ellipsoid(model: Any, tree: MjcfTree, i: int, geom: int) -> ImmersedEllipso
 
 
 def _frame(tree: MjcfTree, body: int, pose: np.ndarray, name: str) -> str:
-    """Return the name of a frame at a pose on a MuJoCo body: a site of that name, or a new one."""
-    name = name or f"{tree.body_names[body]}_fluid"
-    at, offset = tree.place[body]
-    for frame in tree.frames:
-        if frame.name == name and frame.body == at and np.allclose(frame.pose, offset @ pose):
-            return name
-    frame = tree.frame_at(body, pose, name)
-    tree.frames.append(frame)
-    return frame.name
+    return tree.frame_on(body, pose, name or f"{tree.body_names[body]}_fluid")

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from framefree.machine.formats.mjcf_engine import column, enabled, ends, value
+from framefree.machine.formats.mjcf_spatial import is_spatial, path_of
 from framefree.machine.formats.mjcf_tree import HINGE, SLIDE, MjcfTree
 from framefree.machine.problems import MachineError, Problems
+from framefree.machine.spatial_tendon import SpatialTendon
 from framefree.machine.tendon import JointTendon, Tendon
 
 NARROW = 0.02
@@ -22,8 +24,11 @@ def tendons(model: Any, tree: MjcfTree, problems: Problems) -> dict[int, Tendon]
         where = tree.document.where("tendon", model.tendon(i).name, i)
         with problems.at(where):
             forces = _forces(model, tree, i, where)
-            tendon = _fixed(model, tree, i, forces)
-            result[i] = tendon
+            if is_spatial(model, i):
+                path = path_of(model, tree, i)
+                result[i] = SpatialTendon(tendon_name(model, i), path, **forces)
+            else:
+                result[i] = _fixed(model, tree, i, forces)
             _note_narrow(model, tree, i, where)
     return result
 
@@ -113,11 +118,8 @@ def _range(model: Any, i: int, flag: str, field: str) -> tuple[float, float, boo
 def _fixed(model: Any, tree: MjcfTree, i: int, forces: dict[str, Any]) -> Tendon:
     """Return a tendon over joints: the sum of `coef` times each joint's coordinate."""
     first, count = int(model.tendon_adr[i]), int(model.tendon_num[i])
-    wraps = range(first, first + count)
-    if any(model.wrap_type[w] != value("mjtWrap", "mjWRAP_JOINT") for w in wraps):
-        raise MachineError("a spatial tendon is not supported")
     shares: dict[str, float] = {}
-    for w in wraps:
+    for w in range(first, first + count):
         name = tree.joint_names[int(model.wrap_objid[w])]
         shares[name] = shares.get(name, 0.0) + float(model.wrap_prm[w])
     return JointTendon(tendon_name(model, i), tuple(shares), list(shares.values()), **forces)
@@ -126,13 +128,11 @@ def _fixed(model: Any, tree: MjcfTree, i: int, forces: dict[str, Any]) -> Tendon
 def _note_narrow(model: Any, tree: MjcfTree, i: int, where: str) -> None:
     """Say of a range that leaves a tendon next to no way: limits are not enforced."""
     low, high, limited = _range(model, i, "limited", "range")
-    if not limited or "tendon" in tree.options.without:
+    if not limited or "tendon" in tree.options.without or is_spatial(model, i):
         return
     travel = 0.0
     for w in range(int(model.tendon_adr[i]), int(model.tendon_adr[i] + model.tendon_num[i])):
         joint = int(model.wrap_objid[w])
-        if model.wrap_type[w] != value("mjtWrap", "mjWRAP_JOINT"):
-            return
         ends = model.jnt_range[joint] if model.jnt_limited[joint] else (0.0, 2 * np.pi)
         travel += abs(float(model.wrap_prm[w])) * float(ends[1] - ends[0])
     if high - low < NARROW * travel:

@@ -83,6 +83,19 @@ class MjcfTree:
         at, offset = self.place[body]
         return Frame(self.unused(name), at, offset @ pose)
 
+    def frame_on(self, body: int, pose: np.ndarray, name: str) -> str:
+        """Return the name of a frame at a pose on a MuJoCo body, such as of a geom.
+
+        It is the frame or site of that name if there is one at this place, otherwise a new one.
+        """
+        at, offset = self.place[body]
+        for frame in self.frames:
+            if frame.name == name and frame.body == at and np.allclose(frame.pose, offset @ pose):
+                return name
+        frame = self.frame_at(body, pose, name)
+        self.frames.append(frame)
+        return frame.name
+
     def unused(self, name: str) -> str:
         """Return this name, or a longer one that no body or frame has; it is taken from now on."""
         while name in self._taken:
