@@ -213,3 +213,19 @@ def test_a_side_site_elsewhere_is_refused():
     text = (DATA / FILE).read_text()
     with pytest.raises(MachineError, match="side site `pad` is on another body than the geom"):
         read(text.replace('sidesite="hub_side"', 'sidesite="pad"'))
+
+
+def test_written_and_read_back_it_moves_alike(peer):
+    text = peer.machine.to_mjcf()
+    back, there = read(text), Peer(text)
+    rng = np.random.default_rng(7)
+    one, two = Tree(peer.machine), Tree(back)
+    for _ in range(3):
+        x, v = random_state(peer, rng)
+        there.set(x, v)
+        expected = number(one, "bias", x, v)
+        assert gap(number(two, "bias", x, v), expected) <= 1e-10
+        assert gap(there.bias(x, v), expected) <= 1e-10
+        assert gap(number(two, "input_matrix", x), number(one, "input_matrix", x)) <= 1e-10
+    assert len(back.geometry) == len(peer.machine.geometry)
+    assert [t.name for t in back.tendons] == [t.name for t in peer.machine.tendons]

@@ -10,6 +10,7 @@ from framefree.machine.formats.mjcf_engine import value
 from framefree.machine.formats.mjcf_text import Document
 from framefree.machine.formats.mjcf_tree import MjcfTree
 from framefree.machine.formats.poses import inverse, pose_of_quaternion, posed
+from framefree.machine.formats.writing import UNSEEN
 from framefree.machine.problems import MachineError
 from framefree.machine.shape import Shape
 
@@ -31,8 +32,8 @@ def shapes(model: Any, tree: MjcfTree, document: Document) -> tuple[Shape, ...]:
 
 
 def _shape(model: Any, tree: MjcfTree, document: Document, i: int) -> Shape | None:
-    if model.geom_fluid[i, 0] > 0 and model.geom_rgba[i, 3] == 0:
-        return None  # it is there for the fluid alone
+    if model.geom_rgba[i, 3] == 0 and model.geom_group[i] == UNSEEN["group"]:
+        return None  # it is there for a tendon or a fluid alone
     body, offset = tree.place[int(model.geom_bodyid[i])]
     pose = offset @ pose_of_quaternion(model.geom_pos[i], model.geom_quat[i])
     kind, size = int(model.geom_type[i]), np.array(model.geom_size[i])

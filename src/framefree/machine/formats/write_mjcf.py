@@ -96,7 +96,7 @@ class _MjcfWriter:
         assets = self._shapes(meshes)
         equal, driven, cables = node("equality"), node("actuator"), node("tendon")
         if "tendon" not in self.without:
-            cables = tendons(machine, self.problems)
+            cables = tendons(machine, self._add_to, self.problems)
         if "equality" not in self.without:
             equal = equalities(machine, self._site, self.problems)
         if "actuator" not in self.without:
@@ -224,6 +224,10 @@ class _MjcfWriter:
         return [node("inertial", pos=m.center, quat=quat, mass=m.total, diaginertia=sizes)]
 
     # ------------------------------------------------------------------ the rest
+
+    def _add_to(self, body: str, element: Element) -> None:
+        if body in self.nodes:
+            self.nodes[body].children.append(element)
 
     def _site(self, name: str, body: str, pose: np.ndarray) -> str:
         """Write a site and return its name."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from framefree.machine.formats.markup import Element
 from framefree.machine.formats.poses import quaternion_of_rotation
-from framefree.machine.formats.writing import node
+from framefree.machine.formats.writing import UNSEEN, node
 from framefree.machine.immersed import ImmersedBox, ImmersedEllipsoid, potential_flow
 from framefree.machine.problems import MachineError, Problems
 
@@ -84,9 +84,7 @@ class FluidWriter:
                     part.kutta_lift,
                     part.magnus_lift,
                 ),
-                rgba=np.zeros(4),
-                contype=0,
-                conaffinity=0,
+                **UNSEEN,
             )
             for part in self._ellipsoids.get(body, ())
         ]

@@ -10,9 +10,11 @@ from framefree.machine.body import WORLD
 from framefree.machine.formats.markup import Element
 from framefree.machine.formats.write_mjcf_forces import plain_coordinates
 from framefree.machine.formats.write_mjcf_joints import limits_of
+from framefree.machine.formats.write_mjcf_spatial import AddTo, PathWriter
 from framefree.machine.formats.writing import node
 from framefree.machine.joint import FRICTION_WIDTH
 from framefree.machine.problems import MachineError, Problems
+from framefree.machine.spatial_tendon import SpatialTendon
 from framefree.machine.spring import ConstantForce
 from framefree.machine.tendon import JointTendon, Tendon
 
@@ -25,16 +27,18 @@ CENTERED = 1e-9
 """Share of its distance from the origin by which compensated weight may miss the center."""
 
 
-def tendons(machine: Machine, problems: Problems) -> Element:
-    """Return the <tendon> section."""
-    section = node("tendon")
+def tendons(machine: Machine, add: AddTo, problems: Problems) -> Element:
+    """Return the <tendon> section; sites and geoms of spatial ones are added to their bodies."""
+    section, paths = node("tendon"), PathWriter(machine, add)
     for tendon in machine.tendons:
         with problems.at(f"tendon `{tendon.name}`"):
-            section.children.append(_tendon(machine, tendon))
+            section.children.append(_tendon(machine, tendon, paths))
     return section
 
 
-def _tendon(machine: Machine, tendon: Tendon) -> Element:
+def _tendon(machine: Machine, tendon: Tendon, paths: PathWriter) -> Element:
+    if isinstance(tendon, SpatialTendon):
+        return node("spatial", *paths.steps(tendon), name=tendon.name, **forces_of(tendon))
     if not isinstance(tendon, JointTendon):
         raise MachineError(f"MJCF has no {type(tendon).__name__}")
     plain = plain_coordinates(machine)

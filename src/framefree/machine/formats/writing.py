@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from framefree.machine.machine import Machine
 
 
+UNSEEN = {"rgba": (0.0, 0.0, 0.0, 0.0), "group": 5, "contype": 0, "conaffinity": 0}
+"""Attributes of geoms that are there for tendons or a fluid alone."""
+
+
 class WriteError(MachineError):
     """A machine has something that a model format cannot say."""
 
