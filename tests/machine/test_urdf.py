@@ -280,15 +280,17 @@ def test_what_moves_nothing_is_ignored_and_shapes_are_kept():
     text = robot(
         '<material name="red"><color rgba="1 0 0 1"/></material>\n',
         link("a", shapes),
-        "<gazebo/>\n<gazebo/>\n<transmission/>\n",
+        "<gazebo><mu1>1</mu1></gazebo>\n<gazebo><mu1/></gazebo>\n<transmission/>\n",
     )
     machine = read(text)
     box, mesh, cylinder = machine.geometry
     assert (box.kind, box.color.tolist()) == ("box", [1, 0, 0, 1])
     assert (mesh.kind, mesh.file) == ("mesh", "package://arm/a.stl")
     assert (cylinder.role, cylinder.size.tolist()) == ("collision", [0.1, 2])
-    assert "<gazebo> of <robot> (2 times, first at line 4)" in machine.ignored
-    assert "<transmission> of <robot> (at line 6)" in machine.ignored
+    gazebo = "<mu1> of <gazebo> (2 times, first at line 4): settings of Gazebo"
+    assert gazebo in machine.ignored
+    motors = "<transmission> of <robot> (at line 6): every joint has a motor of its own"
+    assert motors in machine.ignored
     assert any("contact is not modelled" in message for message in machine.ignored)
     assert any("mesh files that were not found" in message for message in machine.ignored)
     assert any("<cone>" in message and "left out" in message for message in machine.problems)

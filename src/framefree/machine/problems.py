@@ -1,5 +1,6 @@
 """Problems of a machine, collected so that all of them are reported at once."""
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -12,7 +13,8 @@ class MachineError(FramefreeError):
     Attributes
     ----------
     problems : tuple of str
-        One message per problem: what is wrong, what came, what would be right.
+        One message per problem: what is wrong, what came, what would be right. The text of the
+        error has them `grouped`.
     """
 
     def __init__(self, problems: str | Iterable[str]) -> None:
@@ -77,8 +79,37 @@ def known_names(names: Iterable[str], limit: int = 12) -> str:
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
 
 
+_NAME_OR_NUMBER = re.compile(r"`[^`]*`|'[^']*'|[-+]?\d[\d.]*(?:[eE][-+]?\d+)?|\(-?inf\)")
+_LINE = re.compile(r"\bline (\d+)")
+ALIKE = 3
+"""Messages that differ only in names and numbers are listed one by one up to this number."""
+
+
+def grouped(messages: Iterable[str]) -> list[str]:
+    """Return messages in their order, many that are alike as the first one with their number.
+
+    Alike are messages that differ only in names (in back-ticks or quotes) and numbers.
+
+    >>> grouped(f"arm.urdf, joint `j{i}`, line {i}: the axis is zero" for i in range(1, 7))
+    ['arm.urdf, joint `j1`, line 1: the axis is zero (and 5 more of this kind, at lines 2, 3, 4, ...)']
+    """
+    kinds: dict[str, list[str]] = {}
+    for message in messages:
+        kinds.setdefault(_NAME_OR_NUMBER.sub("", message), []).append(message)
+    result = []
+    for alike in kinds.values():
+        if len(alike) <= ALIKE:
+            result += alike
+            continue
+        lines = [found.group(1) for found in map(_LINE.search, alike[1:]) if found]
+        shown = ", ".join(dict.fromkeys(lines[:ALIKE]))
+        at = f", at lines {shown}{', ...' if len(lines) > ALIKE else ''}" if lines else ""
+        result.append(f"{alike[0]} (and {len(alike) - 1} more of this kind{at})")
+    return result
+
+
 def _text(problems: tuple[str, ...]) -> str:
     if len(problems) == 1:
         return problems[0]
-    lines = [f"  {i}. {message}" for i, message in enumerate(problems, 1)]
+    lines = [f"  {i}. {message}" for i, message in enumerate(grouped(problems), 1)]
     return "\n".join([f"{len(problems)} problems:", *lines])

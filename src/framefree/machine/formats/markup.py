@@ -25,24 +25,56 @@ class ReadError(MachineError):
 
 @dataclass(slots=True)
 class Element:
-    """An XML element: tag, attributes, children, and the line it starts on."""
+    """An XML element: tag, attributes, children, text, and the line it starts on.
+
+    It notes what a reader asks for, so that what nobody asked for can be listed (`unread`).
+    """
 
     tag: str
     attributes: dict[str, str]
     line: int
     children: list[Element] = field(default_factory=list)
+    text: str = ""
+    asked: set[str] = field(default_factory=set, repr=False, compare=False)
+    taken: bool = field(default=False, repr=False, compare=False)
 
     def get(self, name: str, default: str | None = None) -> str | None:
         """Value of an attribute, or `default`."""
+        self.asked.add(name)
         return self.attributes.get(name, default)
 
-    def all(self, tag: str) -> list[Element]:
-        """Children of this tag."""
-        return [child for child in self.children if child.tag == tag]
+    def all(self, *tags: str) -> list[Element]:
+        """Children of these tags, in their order."""
+        found = [child for child in self.children if child.tag in tags]
+        for child in found:
+            child.taken = True
+        return found
 
     def first(self, tag: str) -> Element | None:
         """First child of this tag, or None."""
-        return next((child for child in self.children if child.tag == tag), None)
+        for child in self.children:
+            if child.tag == tag:
+                child.taken = True
+                return child
+        return None
+
+    def content(self) -> str:
+        """Text between the element's tags, without the blanks around it."""
+        self.asked.add(TEXT)
+        return self.text.strip()
+
+    def take_whole(self) -> None:
+        """Count everything in this element as read."""
+        stack = [self]
+        while stack:
+            element = stack.pop()
+            element.taken = True
+            element.asked.update((*element.attributes, TEXT))
+            stack.extend(element.children)
+
+
+TEXT = "#text"
+"""Stands for an element's text among what a reader has asked for."""
 
 
 def parse(data: bytes, name: str) -> Element:
@@ -90,6 +122,8 @@ class _Builder:
         self.parser = expat.ParserCreate()
         self.parser.StartElementHandler = self.start
         self.parser.EndElementHandler = self.end
+        self.parser.CharacterDataHandler = self.characters
+        self.parser.buffer_text = True
         self.parser.StartDoctypeDeclHandler = self.doctype
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
@@ -107,6 +141,10 @@ class _Builder:
 
     def end(self, tag: str) -> None:
         self.open.pop()
+
+    def characters(self, data: str) -> None:
+        if self.open and not data.isspace():
+            self.open[-1].text += data
 
     def doctype(self, *_: object) -> None:
         raise self.refused("a document type (<!DOCTYPE ...>), which model files do not need")
@@ -154,16 +192,29 @@ class Place:
         if value is None:
             self.problem(f"<{self.element.tag}> needs the attribute `{name}`")
             return None
+        return self._parsed(f"`{name}`", value, size)
+
+    def _parsed(self, what: str, value: str, size: int) -> tuple | None:
         words = value.split()
         if len(words) != size or not all(_NUMBER.fullmatch(word) for word in words):
             expected = "one number" if size == 1 else f"{size} numbers"
-            self.problem(f"`{name}` must be {expected}, got {_short(value)}")
+            self.problem(f"{what} must be {expected}, got {_short(value)}")
             return None
         parsed = tuple(map(float, words))
         if any(abs(number) == float("inf") for number in parsed):
-            self.problem(f"`{name}` must be finite, got {_short(value)}")
+            self.problem(f"{what} must be finite, got {_short(value)}")
             return None
         return parsed
+
+    def content_numbers(self, size: int) -> tuple | None:
+        """Return the `size` numbers that are the element's text."""
+        text = self.element.content()
+        return self._parsed(f"the text of <{self.element.tag}>", text, size)
+
+    def content_number(self) -> float | None:
+        """Return the number that is the element's text."""
+        parsed = self.content_numbers(1)
+        return None if parsed is None else parsed[0]
 
     def number(self, name: str, default: float | None = None) -> float | None:
         """Return the number of an attribute; without a default it must be there."""

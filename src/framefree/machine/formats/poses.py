@@ -9,16 +9,33 @@ import numpy as np
 from framefree.geometry import batch
 from framefree.machine.formats.markup import Place
 
+UNIT = 1e-2
+"""Largest deviation from unit length of a quaternion in a file: it may have few digits."""
+
 
 def origin_of(place: Place) -> np.ndarray | None:
     """Pose (4x4) of an element's <origin>, the identity without one; None if it is broken."""
     element = place.element.first("origin")
-    if element is None:
-        return np.eye(4)
-    inside = place.inside(element)
-    xyz = inside.numbers("xyz", 3, (0.0, 0.0, 0.0))
-    rpy = inside.numbers("rpy", 3, (0.0, 0.0, 0.0))
-    return None if xyz is None or rpy is None else pose_of_rpy(xyz, rpy)
+    return np.eye(4) if element is None else placed(place.inside(element))
+
+
+def placed(place: Place) -> np.ndarray | None:
+    """Pose (4x4) of the attributes xyz, and rpy or (URDF 1.1) quat_xyzw; None if it is broken."""
+    xyz = place.numbers("xyz", 3, (0.0, 0.0, 0.0))
+    if "quat_xyzw" not in place.element.attributes:
+        rpy = place.numbers("rpy", 3, (0.0, 0.0, 0.0))
+        return None if xyz is None or rpy is None else pose_of_rpy(xyz, rpy)
+    if place.element.get("rpy") is not None:
+        place.problem("`rpy` and `quat_xyzw` both give the rotation; leave one out")
+        return None
+    xyzw = place.numbers("quat_xyzw", 4, None)
+    if xyz is None or xyzw is None:
+        return None
+    length = float(np.linalg.norm(xyzw))
+    if not abs(length - 1.0) <= UNIT:
+        place.problem(f"`quat_xyzw` must have unit length, got {length:.6g}")
+        return None
+    return pose_of_quaternion(xyz, (xyzw[3], *xyzw[:3]))
 
 
 def pose_of_rpy(xyz: Any, rpy: Any) -> np.ndarray:

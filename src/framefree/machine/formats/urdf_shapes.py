@@ -35,28 +35,39 @@ class ShapeReader:
         self.source = source
         self.remarks: list[str] = []
         self.missing: set[str] = set()
-        self.colors = {}
+        self.colors: dict[str, tuple[float, ...] | None] = {}
+        self._used: set[str] = set()
         for material in robot.all("material"):
             place = Place(source.name, material, "<material>", Problems())
-            self.colors[material.get("name") or ""] = self._own_color(place)
+            name = material.get("name") or ""
+            if name in self.colors:
+                self.remarks.append(f"{place.words}: a second material `{name}`; the last counts")
+            self.colors[name] = self._own_color(place)
+            self.remarks.extend(place.problems.messages)
 
     def shapes(self, link: Place, name: str) -> tuple[Shape, ...]:
         """Return the shapes of a link of this name."""
         result = []
-        for element in link.element.children:
-            if element.tag in ("visual", "collision"):
-                problems = Problems()
-                place = Place(link.file, element, f"<{element.tag}> of {link.label}", problems)
-                with problems.at(place.words):
-                    result.append(self._shape(place, name))
-                self.remarks.extend(f"{message} (left out)" for message in problems.messages)
+        for element in link.element.all("visual", "collision"):
+            problems = Problems()
+            place = Place(link.file, element, f"<{element.tag}> of {link.label}", problems)
+            with problems.at(place.words):
+                result.append(self._shape(place, name))
+            self.remarks.extend(f"{message} (left out)" for message in problems.messages)
+            if problems.messages:
+                element.take_whole()
         return tuple(shape for shape in result if shape is not None)
+
+    def idle_colors(self) -> list[str]:
+        """Return the materials of the robot that no shape refers to."""
+        return [name for name in self.colors if name not in self._used]
 
     def _shape(self, place: Place, frame: str) -> Shape | None:
         geometry = place.element.first("geometry")
         if geometry is None or not geometry.children:
             raise MachineError(f"<geometry> must hold {_EXPECTED}")
         solid = geometry.children[0]
+        solid.taken = True
         pose, size, file = origin_of(place), self._size(place.inside(solid)), ""
         if solid.tag == "mesh":
             file = self._file(place.inside(solid))
@@ -90,7 +101,11 @@ class ShapeReader:
         if material is None:
             return Shape.color
         own = self._own_color(place.inside(material))
-        return own or self.colors.get(material.get("name") or "") or Shape.color
+        if own:
+            return own
+        name = material.get("name") or ""
+        self._used.add(name)
+        return self.colors.get(name) or Shape.color
 
     def _own_color(self, material: Place) -> tuple[float, ...] | None:
         color = material.element.first("color")

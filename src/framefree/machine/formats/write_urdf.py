@@ -12,7 +12,7 @@ from framefree.machine.body import WORLD, Body
 from framefree.machine.coupling import Linear
 from framefree.machine.formats.markup import Element
 from framefree.machine.formats.poses import inverse, rpy_of_rotation
-from framefree.machine.formats.urdf_elements import UNLIMITED
+from framefree.machine.formats.records import UNLIMITED
 from framefree.machine.formats.urdf_shapes import MISSING
 from framefree.machine.formats.writing import (
     WriteError,
