@@ -90,8 +90,8 @@ def grouped(messages: Iterable[str]) -> list[str]:
 
     Alike are messages that differ only in names (in back-ticks or quotes) and numbers.
 
-    >>> grouped(f"arm.urdf, joint `j{i}`, line {i}: the axis is zero" for i in range(1, 7))
-    ['arm.urdf, joint `j1`, line 1: the axis is zero (and 5 more of this kind, at lines 2, 3, 4, ...)']
+    >>> grouped(f"joint `j{i}`, line {i}: no axis" for i in range(1, 7))
+    ['joint `j1`, line 1: no axis (and 5 more of this kind, at lines 2, 3, 4, ...)']
     """
     kinds: dict[str, list[str]] = {}
     for message in messages:

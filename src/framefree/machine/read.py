@@ -10,12 +10,13 @@ import numpy as np
 from framefree.machine.formats.markup import ReadError, parse
 from framefree.machine.formats.mjcf import read_mjcf
 from framefree.machine.formats.options import ReadOptions
+from framefree.machine.formats.sdf import read_sdf
 from framefree.machine.formats.source import Packages, source_of
 from framefree.machine.formats.urdf import read_urdf
 from framefree.machine.machine import Machine
 
-_ROOTS = {"robot": "urdf", "mujoco": "mjcf", "mujocoinclude": "mjcf"}
-_READERS = {"urdf": read_urdf, "mjcf": read_mjcf}
+_ROOTS = {"robot": "urdf", "mujoco": "mjcf", "mujocoinclude": "mjcf", "sdf": "sdf"}
+_READERS = {"urdf": read_urdf, "mjcf": read_mjcf, "sdf": read_sdf}
 
 
 def read(
@@ -76,8 +77,8 @@ def read(
         if format is not None:
             raise ReadError(f"`format` must be one of {', '.join(_READERS)}, got {format!r}")
         raise ReadError(
-            f"{source.name}, line {root.line}: a model file starts with <robot> (URDF) or <mujoco> "
-            f"(MJCF), got <{root.tag}>"
+            f"{source.name}, line {root.line}: a model file starts with <robot> (URDF), <mujoco> "
+            f"(MJCF) or <sdf> (SDFormat), got <{root.tag}>"
         )
     with np.errstate(all="ignore"):  # overflow ends as a number that is not finite, and is refused
         return _READERS[kind](source, root, options)

@@ -115,7 +115,9 @@ class Assembly:
         if kind is None or forces or record.name in self._mimics:
             self._close_by_weld(record)
             return
-        limits = [n for n in ("lower", "upper", "velocity_limit", "effort_limit") if self._set(record, n)]
+        limits = [
+            n for n in ("lower", "upper", "velocity_limit", "effort_limit") if self._set(record, n)
+        ]
         if limits:
             words = ", ".join(f"`{name}`" for name in limits)
             self.ignored.append(f"{words} of joint `{record.name}`, which closes a loop")
@@ -147,7 +149,9 @@ class Assembly:
             )
         self._frames.append(Frame(name, body, offset @ record.pose))
 
-    def machine(self, name: str, gravity: Any = None, remarks: Any = (), ignored: Any = ()) -> Machine:
+    def machine(
+        self, name: str, gravity: Any = None, remarks: Any = (), ignored: Any = ()
+    ) -> Machine:
         """Return the machine.
 
         Raises
@@ -189,7 +193,8 @@ class Assembly:
                 f"{link.place.words}: the body is called `{name}`: `{WORLD}` is the fixed world"
             )
         if record is None:
-            joint = Joint(self._unused_joint("base"), Free(), WORLD, name, link.pose)
+            base = "base" if "base" not in self._joint_names else f"{name}_base"
+            joint = Joint(self._unused_joint(base), Free(), WORLD, name, link.pose)
         else:
             joint = self._joint(record, name)
         self._bodies[name] = _BodyInMaking(link.place, joint)

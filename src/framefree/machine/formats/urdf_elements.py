@@ -63,12 +63,19 @@ MOVES_NOTHING: dict[str, str | None] = {
     "limit@deceleration": "machines have no limits of acceleration",
     "limit@jerk": "machines have no limits of jerk",
     "link@type": "a label",
+    "link/contact": "contact is not modelled",
+    "link/surface": "contact is not modelled",
+    "link/self_filter": "contact is not modelled",
+    "link/collision_checking": "contact is not modelled",
+    "link/self_collision_checking": "contact is not modelled",
+    "joint@dont_collapse": "a label",
+    "joint type=fixed@dont_collapse": "a label",
 }
 """What of a URDF file is known to move nothing, see `unread`; `machine.ignored` lists it."""
 
-FIXED_MOVES_NOTHING: dict[str, str | None] = {
-    f"joint/{tag}": "the joint is fixed" for tag in ("axis", "limit", "dynamics", "mimic")
-}
+FIXED = "joint type=fixed"
+for _tag in ("axis", "limit", "dynamics", "mimic", "safety_controller", "calibration"):
+    MOVES_NOTHING[f"{FIXED}/{_tag}"] = "the joint is fixed"
 
 
 class RobotElements:
@@ -102,12 +109,7 @@ class RobotElements:
         doubts, ignored = list(self._drawn.remarks), self._ignored_shapes()
         for joint in self.robot.all("joint"):
             if joint.attributes.get("type") == "fixed":
-                idle = [c for c in joint.children if f"joint/{c.tag}" in FIXED_MOVES_NOTHING]
-                ignored += [
-                    f"<{c.tag}> of a fixed <joint> (at line {c.line})" for c in idle if not c.taken
-                ]
-                for child in idle:
-                    child.take_whole()
+                joint.tag = FIXED  # it has a list of its own of what moves nothing
         rest = unread(self.source.name, self.robot, MOVES_NOTHING)
         if strict:
             self.problems.extend(rest.unknown)
