@@ -1,12 +1,14 @@
 """Configurations and velocities at which a machine's loops and couplings hold."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 
 from framefree.geometry import se3
+from framefree.machine.loop import TOLERANCE
 from framefree.machine.units import Units, limits, translations
 from framefree.machine.values import constant_pose
 
@@ -44,38 +46,47 @@ class LoopClosure:
         self.units = units = Units.of(machine.tree) if units is None else units
         x = ca.SX.sym("x", machine.nx)
         poses = body_poses(machine, x)
-        rows, sizes = [], []
+        rows, sizes, closed = [], [], []
         for loop in machine.loops:
             a, b = (_frame_pose(machine, poses, name) for name in (loop.frame_a, loop.frame_b))
             rows.append(loop.residual(se3.compose(se3.inverse(a), b)))
             lengths = _LINEAR_ROWS[loop.kind]
             sizes += [units.length] * lengths + [1.0] * (loop.size - lengths)
+            # A loop that is rounded has a tolerance of its own, larger than usual.
+            own = loop.tolerance if loop.tolerance > TOLERANCE else CLOSED
+            closed += [own / units.length] * lengths + [own] * (loop.size - lengths)
         place = {name: i for i, name in enumerate(machine.x_names)}
         linear = translations(machine)
         for coupling in machine.couplings:
             sources = [x[place[name]] for name in coupling.sources]
             rows.append(x[place[coupling.target]] - coupling.value(*sources))
             sizes.append(units.length if linear[place[coupling.target]] else 1.0)
+            closed.append(CLOSED)
         phi = ca.densify(ca.SX(ca.vertcat(*rows))) / ca.DM(np.array(sizes))
         jacobian = ca.jacobian(phi, x) @ machine.rate_matrix(x) @ ca.diag(ca.DM(units.velocity))
+        self._tolerance = np.array(closed)[:, None]
+        self._rank = max(RANK, 10.0 * max(closed, default=0.0))
         self._function = ca.Function("closure", [x], [phi, ca.densify(jacobian)])
 
     def closed(self, x: np.ndarray, count: int) -> np.ndarray:
         """Return where Newton's method from starts (n, nx) closes all loops: `count` at most.
 
-        Configurations near which the loops lose rank are left out, see `WELL_POSED`, and those
-        beyond the limits of joints if there are others.
+        Coordinates that would leave the limits of their joints are held there. Configurations near
+        which the loops lose rank are left out, see `WELL_POSED`, and those beyond limits if there
+        are others.
         """
         lower, upper = limits(self.machine)
         ends: list[np.ndarray] = []
         values: list[np.ndarray] = []
         good: list[np.ndarray] = []
-        for end in map(self._closed, x):
+        for end in map(self._kept_within, x):
             if end is None:
                 continue
             ends.append(end)
             values.append(self._singular_values(end))
-            good = [e for e, well in zip(ends, _well_posed(values), strict=True) if well]
+            good = [
+                e for e, well in zip(ends, _well_posed(values, self._rank), strict=True) if well
+            ]
             within = [e for e in good if (lower <= e).all() and (e <= upper).all()]
             if len(within) == count:
                 return np.array(within)
@@ -87,7 +98,7 @@ class LoopClosure:
         D = self.units.velocity
         result = np.array(v)
         for i, J in enumerate(self.jacobians(x)):
-            result[i] -= D * (np.linalg.pinv(J, rcond=RANK) @ (J @ (v[i] / D)))
+            result[i] -= D * (np.linalg.pinv(J, rcond=self._rank) @ (J @ (v[i] / D)))
         return result
 
     def allowed_directions(self, x: np.ndarray) -> list[np.ndarray]:
@@ -95,12 +106,12 @@ class LoopClosure:
         bases = []
         for J in self.jacobians(x):
             _, sizes, rows = np.linalg.svd(J)
-            bases.append(rows[int((sizes > RANK * max(sizes[0], 1e-300)).sum()) :].T)
+            bases.append(rows[int((sizes > self._rank * max(sizes[0], 1e-300)).sum()) :].T)
         return bases
 
     def independent(self, x: np.ndarray) -> bool:
         """Whether the rows of J are independent at all of these configurations (n, nx)."""
-        return all(v[-1] > RANK * v[0] for v in map(self._singular_values, x))
+        return all(v[-1] > self._rank * v[0] for v in map(self._singular_values, x))
 
     def determined(self, x: np.ndarray, independent: list[int]) -> np.ndarray:
         """Return where (n,) the independent velocities determine all others, by a clear margin."""
@@ -114,7 +125,7 @@ class LoopClosure:
     def margins(self, x: np.ndarray) -> np.ndarray:
         """Return how far (n,) loops are from losing rank: least over largest singular value."""
         values = [self._singular_values(row) for row in x]
-        rank = _rank(values)
+        rank = _rank(values, self._rank)
         return np.array([one[rank - 1] / one[0] if rank else 1.0 for one in values])
 
     def jacobians(self, x: np.ndarray) -> np.ndarray:
@@ -127,18 +138,45 @@ class LoopClosure:
         values = np.linalg.svd(J, compute_uv=False)
         return np.append(values, np.zeros(len(J) - len(values)))
 
-    def _closed(self, x: np.ndarray) -> np.ndarray | None:
+    def _kept_within(self, x: np.ndarray) -> np.ndarray | None:
+        """Return what is reached from x, within limits if that can be."""
+        lower, upper = limits(self.machine)
+        first = end = self._closed(x)
+        held: set[int] = set()
+        while end is not None:
+            beyond = np.flatnonzero((end < lower) | (end > upper))
+            if not len(beyond):
+                return end
+            held |= {self._velocity_of[i] for i in beyond}
+            end = self._closed(np.clip(end, lower, upper), sorted(held))
+            if end is not None and len(held) == self.machine.nv:
+                break
+        return first
+
+    @cached_property
+    def _velocity_of(self) -> dict[int, int]:
+        """Velocity of every coordinate that may have limits."""
+        pairs: dict[int, int] = {}
+        for joint in self.machine.joints:
+            x, v = self.machine.x_slice[joint.name], self.machine.v_slice[joint.name]
+            last = v.stop - 1
+            pairs |= {i: min(v.start + k, last) for k, i in enumerate(range(x.start, x.stop))}
+        return pairs
+
+    def _closed(self, x: np.ndarray, held: Sequence[int] = ()) -> np.ndarray | None:
+        """Return where Newton's method ends from x, some velocities held; None if not closed."""
         best = np.inf
         for _ in range(STEPS):
             phi, J = (part.full() for part in self._function(x))
-            residual = float(np.abs(phi).max())
+            J[:, list(held)] = 0.0
+            residual = float((np.abs(phi) / self._tolerance).max())
             if not np.isfinite(residual):
                 return None
             # One step past the bar: Newton's method then stands at rounding error.
-            if best <= CLOSED:
-                return x if residual <= CLOSED else None
+            if best <= 1.0:
+                return x if residual <= 1.0 else None
             best = residual
-            step = -np.linalg.pinv(J, rcond=RANK) @ phi[:, 0]
+            step = -np.linalg.pinv(J, rcond=self._rank) @ phi[:, 0]
             step *= min(1.0, 1.0 / max(np.abs(step).max(), 1e-300))
             x = self.machine.normalise(self.machine.integrate(x, self.units.velocity * step))
         return None
@@ -186,12 +224,12 @@ def loose_joints(machine: "Machine", names: Sequence[str]) -> list[str]:
     return [name for name in names if loose & set(range(machine.nv)[machine.v_slice[name]])]
 
 
-def _rank(values: list[np.ndarray]) -> int:
+def _rank(values: list[np.ndarray], tolerance: float) -> int:
     """Return the largest rank that J has at any of the configurations."""
-    return max((int((one > RANK * one[0]).sum()) for one in values if len(one)), default=0)
+    return max((int((one > tolerance * one[0]).sum()) for one in values if len(one)), default=0)
 
 
-def _well_posed(values: list[np.ndarray]) -> list[bool]:
+def _well_posed(values: list[np.ndarray], tolerance: float) -> list[bool]:
     """Return where J has the largest rank by a clear margin."""
-    rank = _rank(values)
+    rank = _rank(values, tolerance)
     return [not rank or bool(one[rank - 1] > WELL_POSED * one[0]) for one in values]

@@ -22,6 +22,12 @@ from framefree.machine.values import constant_pose, is_symbolic, pose, scalar, u
 
 KINDS = ("weld", "ball", "hinge", "slider", "distance")
 _SIZES = {"weld": 6, "ball": 3, "hinge": 5, "slider": 5, "distance": 1}
+TOLERANCE = 1e-10
+"""Largest gap, m or rad, of a loop that counts as closed, unless it says otherwise."""
+
+MOST = 1e-3
+"""Largest tolerance of a loop: beyond it is another mechanism."""
+
 _NEEDS = {"hinge": "axis", "slider": "axis", "distance": "length"}
 
 
@@ -44,6 +50,10 @@ class Loop(Part):
     rest : pose
         G_ab that counts as closed, for weld, hinge and slider; default the identity. For a ball its
         position is where b's origin sits in a.
+    tolerance : float
+        Largest gap, m or rad, of a loop that counts as closed where it cannot be smaller, as in a
+        planar linkage whose axes are not quite parallel: the loop's numbers are rounded. Readers
+        take it from the digits of a file.
     """
 
     name: str
@@ -53,6 +63,7 @@ class Loop(Part):
     axis: Any = None
     length: Any = None
     rest: Any = None
+    tolerance: float = TOLERANCE
 
     frame_fields = ("frame_a", "frame_b")
 
@@ -66,6 +77,11 @@ class Loop(Part):
         set_field(self, "rest", pose(self.rest, f"the rest pose of loop `{self.name}`"))
         for field in ("axis", "length"):
             self._check_presence(field)
+        if not 0 < self.tolerance <= MOST:
+            raise MachineError(
+                f"the tolerance of loop `{self.name}` must be positive and at most {MOST:g}, got "
+                f"{self.tolerance}"
+            )
         if self.kind == "distance":
             set_field(self, "length", scalar(self.length, f"the length of loop `{self.name}`"))
             if not is_symbolic(self.length) and self.length <= 0:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
+from framefree.machine.formats.digits import loop_tolerance
 from framefree.machine.formats.markup import ReadError, parse
 from framefree.machine.formats.mjcf import read_mjcf
 from framefree.machine.formats.options import ReadOptions
@@ -81,4 +83,10 @@ def read(
             f"(MJCF) or <sdf> (SDFormat), got <{root.tag}>"
         )
     with np.errstate(all="ignore"):  # overflow ends as a number that is not finite, and is refused
-        return _READERS[kind](source, root, options)
+        machine = _READERS[kind](source, root, options)
+    if not machine.loops:
+        return machine
+    tolerance = loop_tolerance(root)
+    return replace(
+        machine, loops=tuple(replace(loop, tolerance=tolerance) for loop in machine.loops)
+    )

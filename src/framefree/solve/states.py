@@ -65,7 +65,8 @@ def project(
     x, v : (nx,), (nv,)
         One state; without v the machine is at rest.
     weight : "mass" or "unit"
-        Metric in which it is nearest: that of the mass matrix, or of plain coordinates.
+        Metric in which steps towards it are shortest: that of the mass matrix, or of plain
+        coordinates, which are taken also where the former do not arrive.
     hold : sequence of str
         Joints, or single velocities as in `machine.v_names`, whose coordinates stay.
     parameters

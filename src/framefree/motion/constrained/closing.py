@@ -9,7 +9,6 @@ import numpy as np
 
 from framefree.motion.constrained.limits import CoordinateLimits
 from framefree.motion.constrained.project import (
-    CLOSED,
     ClosureError,
     position,
     velocity,
@@ -18,6 +17,9 @@ from framefree.motion.constrained.project import (
 from framefree.motion.constrained.report import without_noise
 from framefree.motion.constrained.scales import velocity_units
 from framefree.motion.equations import Equations
+
+ROUNDED = 1e-5
+"""Gaps, m or rad, that are probably rounding errors of a file."""
 
 Reached = tuple[np.ndarray, float, int]
 """A configuration on the constraints, its largest error, and the number of steps to it."""
@@ -64,21 +66,35 @@ class Closing:
     def from_start(self, x: np.ndarray, free: Sequence[int] | None = None) -> Reached:
         """Return the closed configuration that is reached from x by the velocities in `free`."""
         free = self.free if free is None else list(free)
-        result = position(
-            x, self._errors, lambda at: self._root(at, free), self.equations.integrate, free
+        # Masses that differ by orders make steps so uneven that they may end before the loop is
+        # closed; plain steps from the same start then do.
+        weights = ("mass", "unit") if self.weight == "mass" else ("unit",)
+        for weight in weights:
+            result = self._by_steps(x, free, weight)
+            phi = self._errors(result[0])[0]
+            if (np.abs(phi) <= self.equations.tolerances).all():
+                return result
+        raise self._not_closed(phi)
+
+    def _by_steps(self, x: np.ndarray, free: list[int], weight: str) -> Reached:
+        return position(
+            x,
+            self._errors,
+            lambda at: self._root(at, free, weight),
+            self.equations.integrate,
+            free,
+            rank=self.equations.rank_tolerance,
         )
-        if not result[1] <= CLOSED:
-            raise self._not_closed(self._errors(result[0])[0])
-        return result
 
     def velocity(self, x: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, float]:
         """Return the nearest velocity that the constraints allow at x, and its largest error."""
 
         def errors(at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             A, _, _, eta, _, size = self._constraint(x, at)
-            return eta, without_noise(A, size)
+            return eta, without_noise(A, size, rank)
 
-        return velocity(v, errors, self._root(x, range(len(v))))
+        rank = self.equations.rank_tolerance
+        return velocity(v, errors, self._root(x, range(len(v)), self.weight), rank=rank)
 
     def _constraint(self, x: np.ndarray, v: np.ndarray) -> list[np.ndarray]:
         return numbers(self.equations, "constraint", self.parameters, x=x, v=v, t=self.t)
@@ -87,8 +103,8 @@ class Closing:
         _, _, phi, _, gradient, _ = self._constraint(x, np.zeros(self.equations.sizes["v"]))
         return phi, gradient
 
-    def _root(self, x: np.ndarray, free: Sequence[int]) -> np.ndarray:
-        if self.weight == "unit":
+    def _root(self, x: np.ndarray, free: Sequence[int], weight: str) -> np.ndarray:
+        if weight == "unit":
             return np.eye(len(free))
         (M,) = numbers(self.equations, "mass", self.parameters, x=x)
         return weight_root(M[np.ix_(free, free)])
@@ -160,11 +176,18 @@ class Closing:
     def _not_closed(self, phi: np.ndarray) -> ClosureError:
         errors = {
             label: abs(float(value))
-            for label, value in zip(self.equations.labels, phi, strict=True)
-            if not abs(value) <= CLOSED
+            for label, value, tolerance in zip(
+                self.equations.labels, phi, self.equations.tolerances, strict=True
+            )
+            if not abs(value) <= tolerance
         }
         listed = ", ".join(f"`{name}` by {value:.3g}" for name, value in errors.items())
-        return ClosureError(f"these constraints cannot be met from here: {listed}", errors)
+        hint = (
+            "; if the numbers of a loop are rounded, give it a `tolerance`"
+            if max(errors.values(), default=1.0) <= ROUNDED
+            else ""
+        )
+        return ClosureError(f"these constraints cannot be met from here: {listed}{hint}", errors)
 
     def _beyond(self, x: np.ndarray) -> "BeyondLimits":
         errors = self.limits.beyond(x)

@@ -25,7 +25,8 @@ import casadi as ca
 import numpy as np
 
 from framefree.machine import Machine, MachineError
-from framefree.motion.constrained.project import ClosureError
+from framefree.motion.constrained.algebra import TOLERANCE
+from framefree.motion.constrained.project import CLOSED, ClosureError
 from framefree.motion.constrained.rows import Closed, Constraint, Stabilisation, of_machine
 from framefree.motion.constrained.state import ConstrainedState
 from framefree.motion.constrained.states import ConstrainedStates
@@ -138,6 +139,22 @@ class Constrained(ConstrainedStates):
         parts = [c.units(c.size(self.base)) for c in self.constraints]
         known = sum(parts, ())
         return ("",) * (len(self.labels) - len(known)) + known
+
+    @cached_property
+    def tolerances(self) -> np.ndarray:
+        """Largest position error of every row with which it counts as met."""
+        own = sum(constraint.size(self.base) for constraint in self.constraints)
+        parts = [np.full(len(self.labels) - own, CLOSED)]
+        for constraint in self.constraints:
+            loop = constraint.loop if isinstance(constraint, Closed) else None
+            tolerance = CLOSED if loop is None else loop.tolerance
+            parts.append(np.full(constraint.size(self.base), tolerance))
+        return np.concatenate(parts)
+
+    @cached_property
+    def rank_tolerance(self) -> float:
+        """What counts as zero among rows of unit size: loops that are rounded are redundant so."""
+        return max(TOLERANCE, 10.0 * float(self.tolerances.max(initial=0.0)))
 
     def _symbols(self) -> tuple[Matrix, Matrix, Matrix]:
         sizes = self.base.sizes

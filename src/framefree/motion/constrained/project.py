@@ -11,10 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from framefree.errors import FramefreeError
+from framefree.machine.loop import TOLERANCE
 from framefree.motion.constrained.solve import RANK, row_pseudo_inverse
 
-CLOSED = 1e-10
-"""Largest position error (m, rad) with which a projection counts as successful."""
+CLOSED = TOLERANCE
+"""Largest position error (m, rad) with which a projection counts as successful; loops may have
+their own."""
 
 
 SLOW = 5
@@ -66,11 +68,13 @@ def position(
     integrate: Callable[[np.ndarray, np.ndarray], np.ndarray],
     free: Sequence[int],
     iterations: int = 100,
+    rank: float = RANK,
 ) -> tuple[np.ndarray, float, int]:
     """Return x with errors as small as they get, the largest of them, and the number of steps.
 
     Only the velocities in `free` move; `metric(x)` is a root of the inverse weight of those:
-    dv[free] = metric z with |z| minimal.
+    dv[free] = metric z with |z| minimal. Directions whose singular value, relative to the largest,
+    is below `rank` do not move.
     """
     phi, gradient = errors(x)
     slow, caution = 0, 1.0
@@ -79,19 +83,20 @@ def position(
         if size == 0.0 or slow > SLOW:
             return x, float(np.abs(phi).max(initial=0.0)), count
         root, step = metric(x), np.zeros(gradient.shape[1])
-        step[free] = root @ _damped(gradient[:, free] @ root, phi, caution)
+        shortest, held_back = _damped(gradient[:, free] @ root, phi, caution, rank)
+        step[free] = root @ shortest
         x_new, phi_new, gradient_new, halvings = _shortened(x, step, size, errors, integrate)
         caution = caution / 4 if halvings == 0 else min(caution * 4**halvings, 1.0)
         new_size = float(np.linalg.norm(phi_new))
         if not new_size < size:
             return x, float(np.abs(phi).max()), count
-        slow = slow + 1 if new_size > 0.99 * size else 0
+        slow = slow + 1 if new_size > 0.99 * size and not held_back else 0
         x, phi, gradient = x_new, phi_new, gradient_new
     return x, float(np.abs(phi).max()), iterations
 
 
 def velocity(
-    v: np.ndarray, errors: Errors, root: np.ndarray, iterations: int = 10
+    v: np.ndarray, errors: Errors, root: np.ndarray, iterations: int = 10, rank: float = RANK
 ) -> tuple[np.ndarray, float]:
     """Return v with errors as small as they get, and the largest of them; nearest in the metric."""
     eta, A = errors(v)
@@ -99,7 +104,7 @@ def velocity(
         size = float(np.abs(eta).max(initial=0.0))
         if size == 0.0:
             break
-        step = root @ (row_pseudo_inverse(A @ root) @ eta)
+        step = root @ (row_pseudo_inverse(A @ root, rank) @ eta)
         eta_new, A_new = errors(v - step)
         if float(np.abs(eta_new).max()) >= size:
             break
@@ -107,18 +112,19 @@ def velocity(
     return v, float(np.abs(eta).max(initial=0.0))
 
 
-def _damped(Y: np.ndarray, phi: np.ndarray, caution: float) -> np.ndarray:
-    """Return ``-Y^T (Y Y^T + mu)^-1 phi`` by singular values.
+def _damped(Y: np.ndarray, phi: np.ndarray, caution: float, rank: float) -> tuple[np.ndarray, bool]:
+    """Return ``-Y^T (Y Y^T + mu)^-1 phi`` by singular values, and whether mu holds it back.
 
-    mu is the square of the largest times |phi| (at most 1e-2) times `caution` (at most 1).
+    mu is the square of the largest times |phi| (at most 1e-2) times `caution` (at most 1). In a
+    metric of masses that differ by orders it exceeds the least square for many steps.
     """
     U, values, rows = np.linalg.svd(Y, full_matrices=False)
     if not values.size or values[0] == 0.0:
-        return np.zeros(Y.shape[1])
+        return np.zeros(Y.shape[1]), False
     damping = values[0] ** 2 * min(float(np.linalg.norm(phi)), 1e-2) * caution
-    kept = values > RANK * values[0]
+    kept = values > rank * values[0]
     weights = np.where(kept, values / (values**2 + damping), 0.0)
-    return -rows.T @ (weights * (U.T @ phi))
+    return -rows.T @ (weights * (U.T @ phi)), bool(damping > values[kept].min() ** 2)
 
 
 def _shortened(

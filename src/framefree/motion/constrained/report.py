@@ -70,9 +70,9 @@ class Report:
         return "\n".join(lines)
 
 
-def without_noise(A: np.ndarray, size: np.ndarray) -> np.ndarray:
+def without_noise(A: np.ndarray, size: np.ndarray, rank: float = RANK) -> np.ndarray:
     """Return A with rows that are rounding errors, compared to their squared size, set to zero."""
-    return np.where(((A**2).sum(axis=1) > RANK**2 * size)[:, None], A, 0.0)
+    return np.where(((A**2).sum(axis=1) > rank**2 * size)[:, None], A, 0.0)
 
 
 def undetermined_multipliers(A: np.ndarray) -> np.ndarray:

@@ -149,7 +149,7 @@ def unit_rows(A: np.ndarray) -> np.ndarray:
     return A / np.where(lengths > 0, lengths, 1.0)
 
 
-def row_pseudo_inverse(A: np.ndarray) -> np.ndarray:
+def row_pseudo_inverse(A: np.ndarray, rank: float = RANK) -> np.ndarray:
     """Return A^+ with the rank of A's rows at unit length: ``A^+ = V (A V)^+``.
 
     The columns of V span the rows. A V has full column rank, but its rows may differ by many
@@ -158,7 +158,7 @@ def row_pseudo_inverse(A: np.ndarray) -> np.ndarray:
     if not A.any():
         return np.zeros(A.shape[::-1])
     _, values, rows = np.linalg.svd(unit_rows(A), full_matrices=False)
-    V = rows[: int((values > RANK * values[0]).sum())].T
+    V = rows[: int((values > rank * values[0]).sum())].T
     T = A @ V
     order = np.argsort(-np.abs(T).max(axis=1), kind="stable")
     factors: Any = scipy.linalg.qr(T[order], mode="economic", pivoting=True)

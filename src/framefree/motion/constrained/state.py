@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import casadi as ca
 import numpy as np
 
-from framefree.motion.constrained.algebra import TOLERANCE, MassFactor, RowSpace
+from framefree.motion.constrained.algebra import MassFactor, RowSpace
 from framefree.motion.constrained.rows import Closed, Constraint, ConstraintRows, stacked
 from framefree.motion.constrained.wrenches import loop_loads
 from framefree.motion.load import Load
@@ -171,8 +171,12 @@ class ConstrainedState(State):
         weights = [mean / ca.if_else(length > 0, length, 1) for length in lengths]
         return A.T @ ca.diag(ca.vertcat(ca.SX(0, 1), *weights)) @ A
 
-    def space(self, tolerance: float = TOLERANCE) -> RowSpace:
-        """Return the decomposition of A in the metric of M."""
+    def space(self, tolerance: float = 0.0) -> RowSpace:
+        """Return the decomposition of A in the metric of M.
+
+        Rows are dependent up to `tolerance`, and at least up to that of the loops.
+        """
+        tolerance = max(tolerance, self.equations.rank_tolerance)
         return RowSpace(self.rows.A, self.rows.size, self.factor, tolerance)
 
     @cached_property

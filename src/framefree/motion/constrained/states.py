@@ -31,6 +31,8 @@ class ConstrainedStates(Equations):
     base: Equations
     labels: tuple[str, ...]
     closed: list[Closed]
+    tolerances: np.ndarray
+    rank_tolerance: float
 
     def integrate(self, x: Any, dv: Any) -> Any:
         """Move x by dv on the groups of the coordinates."""
@@ -53,13 +55,15 @@ class ConstrainedStates(Equations):
         (M,) = numbers(self, "mass", parameters, x=x)
         (bias,) = numbers(self, "bias", parameters, x=x, v=v)
         A, b, _, _, _, size = numbers(self, "constraint", parameters, x=x, v=v, t=t)
-        return solve(M, np.asarray(force) - bias, without_noise(A, size), b, method)
+        return solve(
+            M, np.asarray(force) - bias, without_noise(A, size, self.rank_tolerance), b, method
+        )
 
     def report(self, x: Any, v: Any, t: float = 0.0, *, parameters: Any = None) -> Report:
         """Return what is redundant, contradicting or not unique at one state."""
         (M,) = numbers(self, "mass", parameters, x=x)
         A, b, phi, eta, _, size = numbers(self, "constraint", parameters, x=x, v=v, t=t)
-        A = without_noise(A, size)
+        A = without_noise(A, size, self.rank_tolerance)
         joints = np.ones((len(self.machine.joints), 6), dtype=bool)
         loops = np.ones((len(self.closed), 6), dtype=bool)
         lengths = np.linalg.norm(A, axis=1)
@@ -92,7 +96,8 @@ class ConstrainedStates(Equations):
             One state; without v the machine is at rest.
         t : float
         weight : "mass" or "unit"
-            Metric in which it is nearest.
+            Metric in which steps towards it are shortest. Where steps in the metric of masses do
+            not arrive, plain ones are taken.
         hold : sequence of str
             Joints, or single velocities as in `machine.v_names`, whose coordinates stay.
         limits : bool
