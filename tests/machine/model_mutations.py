@@ -21,15 +21,28 @@ UNKNOWN = "misspelt"
 """The attribute and the element that no format knows."""
 
 
+class Tag(str):
+    """The tag of an element, which also knows the element's attributes before the change."""
+
+    attributes: dict[str, str]
+
+    @classmethod
+    def of(cls, element: Any) -> "Tag":
+        """Return the tag of an element."""
+        tag = cls(element.tag)
+        tag.attributes = dict(element.attrib)
+        return tag
+
+
 @dataclass(frozen=True)
 class Mutation:
     """One change of a model: what was done, to which element, and the text that results.
 
-    `place` lists tags from the root; `attribute` is empty for changes of whole elements.
+    `place` lists tags from the root, each a `Tag`; `attribute` is empty for changes of elements.
     """
 
     kind: str
-    place: tuple[str, ...]
+    place: tuple[Tag, ...]
     attribute: str
     text: str
     detail: str = ""
@@ -48,6 +61,7 @@ def mutations(text: str, choices: dict[str, list[str]] | None = None) -> Iterato
     root = ElementTree.fromstring(text)
     for element, parent, place in _elements(root):
         yield from _of_attributes(root, element, place, choices or {})
+        yield from _of_text(root, element, place)
         if parent is not None:
             yield from _of_element(root, element, parent, place)
         extra = ElementTree.SubElement(element, UNKNOWN)
@@ -88,16 +102,16 @@ def _messages(machine: Machine) -> list[str]:
     return sorted(_LINE.sub("", note) for note in (*machine.problems, *machine.ignored))
 
 
-def _elements(root: Any) -> Iterator[tuple[Any, Any, tuple[str, ...]]]:
+def _elements(root: Any) -> Iterator[tuple[Any, Any, tuple[Tag, ...]]]:
     """Yield every element with its parent and its place, from a list that changes cannot upset."""
-    found: list[tuple[Any, Any, tuple[str, ...]]] = [(root, None, (root.tag,))]
+    found: list[tuple[Any, Any, tuple[Tag, ...]]] = [(root, None, (Tag.of(root),))]
     for element, _, place in found:
-        found.extend((child, element, (*place, child.tag)) for child in list(element))
+        found.extend((child, element, (*place, Tag.of(child))) for child in list(element))
     yield from found
 
 
 def _of_attributes(
-    root: Any, element: Any, place: tuple[str, ...], choices: dict[str, list[str]]
+    root: Any, element: Any, place: tuple[Tag, ...], choices: dict[str, list[str]]
 ) -> Iterator[Mutation]:
     own = dict(element.attrib)
     for name, value in own.items():
@@ -115,7 +129,18 @@ def _of_attributes(
     del element.attrib[UNKNOWN]
 
 
-def _of_element(root: Any, element: Any, parent: Any, place: tuple[str, ...]) -> Iterator[Mutation]:
+def _of_text(root: Any, element: Any, place: tuple[Tag, ...]) -> Iterator[Mutation]:
+    """Change and remove the text of an element, where it has one: SDFormat keeps numbers there."""
+    text = element.text
+    if not (text or "").strip():
+        return
+    for new in ("", *_other_values("", text.strip(), {})):
+        element.text = new
+        yield Mutation("changed text of", place, "", _text(root), f"{text[:30]!r} -> {new[:30]!r}")
+    element.text = text
+
+
+def _of_element(root: Any, element: Any, parent: Any, place: tuple[Tag, ...]) -> Iterator[Mutation]:
     at = list(parent).index(element)
     detail = " ".join(f'{name}="{value[:20]}"' for name, value in element.attrib.items())[:60]
     parent.remove(element)

@@ -41,10 +41,11 @@ def test_the_format_is_seen_from_the_content():
     pytest.importorskip("mujoco")
     assert read(MUJOCO).nv == 1
     assert read(MUJOCO, format="mjcf").nv == 1
-    assert message_of("<sdf/>") == (
-        "the text, line 1: a model file starts with <robot> (URDF) or <mujoco> (MJCF), got <sdf>"
+    assert message_of("<model/>") == (
+        "the text, line 1: a model file starts with <robot> (URDF), <mujoco> (MJCF) or <sdf> "
+        "(SDFormat), got <model>"
     )
-    assert "`format` must be one of urdf, mjcf, got 'sdf'" in message_of(ROBOT, format="sdf")
+    assert "`format` must be one of urdf, mjcf, sdf, got 'usd'" in message_of(ROBOT, format="usd")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""SDFormat against MuJoCo: the same machines written out by hand in MJCF, with MJCF's conventions."""
+"""SDFormat against MuJoCo: the same machines written out by hand in MJCF."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -59,7 +59,7 @@ MIXED = f"""<mujoco>{COMPILER}<option gravity="0.1 0 -9.7"/><worldbody>
 <body name="box::crate" pos="3 0 0"><freejoint/>
  <inertial pos="0 0 0" mass="4" diaginertia="0.2 0.21 0.22"/>
  <body name="box::lid::board" pos="0 0 0.5"><joint name="hinge" pos="-0.2 0 0" axis="0 1 0"/>
-  <inertial pos="0 0 0" mass="1" diaginertia="0.02 0.02 0.04"/></body>
+  <inertial pos="0 0 0" mass="1.1" diaginertia="0.02 0.02 0.04"/></body>
 </body></worldbody></mujoco>"""
 
 
@@ -118,6 +118,7 @@ def test_a_tree_with_springs_and_dampers():
 def test_a_link_that_is_the_child_of_two_joints_closes_a_loop():
     machine = read(MODELS / "linkage.sdf")
     assert [(loop.name, loop.kind) for loop in machine.loops] == [("closing", "hinge")]
+
     # where the hole of the coupler is: the point of the rocker seen from the coupler, at rest
     def planar(x, z, angle):
         c, s = np.cos(angle), np.sin(angle)
@@ -147,12 +148,22 @@ def test_all_kinds_of_joints_and_nested_models():
         x, v = machine.random(rng), rng.normal(size=machine.nv)
         q, J = np.zeros(model.nq), np.zeros((model.nv, machine.nv))
         xs, vs = machine.x_slice, machine.v_slice
-        assert list(xs)[:5] == ["arm::rail", "arm::cardan", "arm::socket", "arm::thread", "arm::copy"]
+        assert list(xs)[:5] == [
+            "arm::rail",
+            "arm::cardan",
+            "arm::socket",
+            "arm::thread",
+            "arm::copy",
+        ]
         q[:7] = x[:7]
         J[:6, :6] = np.eye(6)
         (angle,) = x[xs["arm::thread"]]
         q[7:10] = angle, pitch * angle, x[xs["arm::copy"]][0]
-        for row, column, size in ((6, "arm::thread", 1.0), (7, "arm::thread", pitch), (8, "arm::copy", 1.0)):
+        for row, column, size in (
+            (6, "arm::thread", 1.0),
+            (7, "arm::thread", pitch),
+            (8, "arm::copy", 1.0),
+        ):
             J[row, vs[column]] = size
         base = xs["base"]
         q[10:17] = x[base]

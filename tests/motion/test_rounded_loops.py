@@ -55,7 +55,7 @@ def test_what_rounding_does_not_explain_is_refused():
     with pytest.raises(ClosureError) as caught:
         Constrained(four_bar(aside=1e-3, tolerance=1e-7)).assemble(START)
     assert "tolerance" not in str(caught.value)
-    with pytest.raises(MachineError, match="at most 0.001"):
+    with pytest.raises(MachineError, match=r"at most 0\.001"):
         four_bar(tolerance=0.1)
 
 

@@ -147,7 +147,7 @@ class LoopClosure:
             beyond = np.flatnonzero((end < lower) | (end > upper))
             if not len(beyond):
                 return end
-            held |= {self._velocity_of[i] for i in beyond}
+            held |= {self._velocity_of[int(i)] for i in beyond}
             end = self._closed(np.clip(end, lower, upper), sorted(held))
             if end is not None and len(held) == self.machine.nv:
                 break

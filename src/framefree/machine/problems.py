@@ -40,7 +40,7 @@ class Problems:
     """
 
     def __init__(self) -> None:
-        self._messages: list[str] = []
+        self._messages: dict[str, None] = {}
 
     @property
     def messages(self) -> tuple[str, ...]:
@@ -48,8 +48,8 @@ class Problems:
         return tuple(self._messages)
 
     def add(self, message: str, where: str = "") -> None:
-        """Note one problem, optionally with its place (file, element, line)."""
-        self._messages.append(f"{where}: {message}" if where else message)
+        """Note one problem, optionally with its place (file, element, line); the same one once."""
+        self._messages[f"{where}: {message}" if where else message] = None
 
     def extend(self, messages: Iterable[str], where: str = "") -> None:
         """Note several problems of one place."""

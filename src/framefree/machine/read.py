@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from framefree.machine.formats.descriptions import PREFIX, cached_description
 from framefree.machine.formats.digits import loop_tolerance
-from framefree.machine.formats.markup import ReadError, parse
+from framefree.machine.formats.markup import Element, ReadError, parse
 from framefree.machine.formats.mjcf import read_mjcf
 from framefree.machine.formats.options import ReadOptions
 from framefree.machine.formats.sdf import read_sdf
@@ -33,29 +34,32 @@ def read(
     motors: bool = True,
     without: str | Iterable[str] = (),
 ) -> Machine:
-    """Read a machine from a URDF or MJCF file.
+    """Read a machine from a URDF, MJCF or SDFormat file.
 
     Parameters
     ----------
     path_or_text : path, str or bytes
-        Path of the file, or the model itself: text that starts with `<`.
+        Path of the file, or the model itself: text that starts with `<`. Or
+        "robot_descriptions:NAME", a robot that the package of that name has in its cache.
     base : None, "free" or "fixed"
-        What holds the root: as the file says (a URDF root is fixed), nothing, or the world.
+        What holds the root: as the file says (a URDF root is fixed, an SDFormat model floats unless
+        a joint holds it), nothing, or the world.
     packages : mapping of name to folder, or folders that hold packages
-        Where `package://` references lead. Other files are read from the model's own folder only.
+        Where `package://` and `model://` references lead. Other files are read from the model's own
+        folder only.
     strict : bool
-        Refuse what is otherwise listed in `machine.problems`: inertia that no body can have, and
-        mimic joints that follow nothing.
-    format : None, "urdf" or "mjcf"
+        Refuse what is otherwise listed in `machine.problems`: inertia that no body can have, mimic
+        joints that follow nothing, attributes and elements that are not known.
+    format : None, "urdf", "mjcf" or "sdf"
         Default: by the root element.
     mimic : "coupled" or "independent"
-        Whether a URDF mimic joint follows its source by a `Coupling`, or moves by itself.
+        Whether a mimic joint follows its source by a `Coupling`, or moves by itself.
     keep_fixed : bool
         Keep links that are fixed to another one as bodies with a `Fixed` joint. Otherwise they
         become part of it and stay as frames.
     motors : bool
-        Whether a URDF machine, which has no actuators, gets a motor on every joint that moves by
-        itself, limited by the joint's effort limit. The floating base gets none.
+        Whether a URDF or SDFormat machine, which has no actuators, gets a motor on every joint that
+        moves by itself, limited by the joint's effort limit. The floating base gets none.
     without : "actuator", "actuator:NAME", "equality", "tendon", "fluid", "gravcomp", or several
         What to leave out of a MJCF model although it changes the motion; `machine.ignored` says
         so.
@@ -72,8 +76,12 @@ def read(
     """
     names = (without,) if isinstance(without, str) else tuple(without)
     options = ReadOptions(base, strict, mimic, keep_fixed, motors, names)
+    if isinstance(path_or_text, str) and path_or_text.startswith(PREFIX):
+        path_or_text, packages = cached_description(path_or_text.removeprefix(PREFIX), packages)
     source = source_of(path_or_text, packages)
     root = parse(source.data, source.name)
+    if source.name.endswith(".xacro"):
+        _refuse_xacro(source.name, root)
     kind = _ROOTS.get(root.tag) if format is None else format
     if kind not in _READERS:
         if format is not None:
@@ -90,3 +98,18 @@ def read(
     return replace(
         machine, loops=tuple(replace(loop, tolerance=tolerance) for loop in machine.loops)
     )
+
+
+def _refuse_xacro(name: str, root: Element) -> None:
+    """Refuse a file that is yet to be expanded; one without macros is read as it is."""
+    stack = [root]
+    while stack:
+        element = stack.pop()
+        computed = any("${" in value or "$(" in value for value in element.attributes.values())
+        if element.tag.startswith("xacro:") or computed:
+            what = "an expression" if computed else f"<{element.tag}>"
+            raise ReadError(
+                f"{name}, line {element.line}: {what} of xacro, which makes URDF files; expand it "
+                f"first: `xacro {name} > {name.removesuffix('.xacro').removesuffix('.urdf')}.urdf`"
+            )
+        stack.extend(reversed(element.children))

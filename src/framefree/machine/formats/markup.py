@@ -65,7 +65,7 @@ class Element:
 
     def take_whole(self) -> None:
         """Count everything in this element as read."""
-        stack = [self]
+        stack: list[Element] = [self]
         while stack:
             element = stack.pop()
             element.taken = True

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from framefree.machine.body import WORLD
-from framefree.machine.formats.assembly import Assembly
+from framefree.machine.formats.builder import MachineBuilder
 from framefree.machine.formats.markup import Element, Place, ReadError
 from framefree.machine.formats.options import ReadOptions
 from framefree.machine.formats.records import FrameRecord, JointRecord, LinkRecord
@@ -51,7 +51,9 @@ MOVES_NOTHING: dict[str, str | None] = {
     "model/plugin": "programs",
     "model/gripper": CONTACT,
     "world/plugin": "programs",
+    "world@name": "a label",
     "world/physics": GAZEBO,
+    "physics/*": GAZEBO,
     "world/scene": DRAWN,
     "world/light": DRAWN,
     "world/gui": DRAWN,
@@ -77,7 +79,12 @@ def read_sdf(source: Source, root: Element, options: ReadOptions) -> Machine:
     """Return the machine that an <sdf> element describes."""
     problems = Problems()
     reader = _SdfReader(source, root, options, problems)
-    reader.read()
+    try:
+        reader.read()
+    except RecursionError:
+        raise ReadError(
+            f"{source.name}: poses are given relative to one another over too many frames"
+        ) from None
     reader.list_unread()
     problems.raise_if_any(ReadError)
     machine = reader.machine()
@@ -127,6 +134,7 @@ class _SdfReader:
             scope.prefix = f"{scope.name}::"
         self.scopes = [scope for one in self.scopes for scope in one.with_nested()]
         for scope in (top, *self.scopes):
+            scope.check()
             self._scope(scope)
             self.frames += scope.frame_records()
 
@@ -171,28 +179,28 @@ class _SdfReader:
     def machine(self) -> Machine:
         """Return the machine: a spanning tree of the joints, the others as loops."""
         base = self.options.base
-        assembly = Assembly(
+        builder = MachineBuilder(
             self.source.name, self.links.values(), self.joints, self.options, self.problems
         )
-        assembly.stand_on_world()
+        builder.stand_on_world()
         joints = []
         for joint in self.joints:
             if joint.child in self.drawn.static and joint.parent in {WORLD, *self.drawn.static}:
-                assembly.ignored.append(f"joint `{joint.name}` of a static model")
+                builder.ignored.append(f"joint `{joint.name}` of a static model")
             elif base == "free" and _holds(joint):
-                assembly.ignored.append(f"joint `{joint.name}`, which holds the root: base is free")
+                builder.ignored.append(f"joint `{joint.name}`, which holds the root: base is free")
             else:
                 joints.append(joint)
         tree, closing = self._tree(joints)
         for link, joint in tree:
-            fixed = link.name in self.drawn.static and base != "free"
-            assembly.add(link, joint, free=joint is None and not fixed and base != "fixed")
+            fixed = link.name in self.drawn.static
+            builder.add(link, joint, free=joint is None and not fixed and base != "fixed")
         for joint in closing:
-            assembly.close(joint)
+            builder.close(joint)
         for frame in self.frames:
-            assembly.add_frame(frame)
+            builder.add_frame(frame)
         gravity = None if self.gravity is None else np.array(self.gravity)
-        return assembly.machine(self.name, gravity, self.remarks, self.ignored)
+        return builder.machine(self.name, gravity, self.remarks, self.ignored)
 
     def _tree(
         self, joints: list[JointRecord]

@@ -80,7 +80,10 @@ class LinkReader:
             ):
                 inside.problem(f"<{tag}> {str(not normal).lower()} is not supported")
         decay = element.first("velocity_decay")
-        for child in () if decay is None else decay.all("linear", "angular"):
+        for tag in ("linear", "angular"):
+            child = None if decay is None else decay.first(tag)
+            if child is None:
+                continue
             inside = link.inside(child)
             if inside.content_number() not in (0.0, None):
                 inside.problem("the decay of velocities is not supported; use damping of joints")
@@ -105,7 +108,7 @@ class LinkReader:
             raise MachineError("the <pose> of <inertial> must not have `relative_to`")
         mass, matrix = inertial.first("mass"), inertial.first("inertia")
         total = 1.0 if mass is None else place.inside(mass).content_number()
-        entries = dict(_DEFAULTS)
+        entries: dict[str, float | None] = {**_DEFAULTS}
         inside = None if matrix is None else place.inside(matrix)
         for tag in _ENTRIES if inside is not None else ():
             child = inside.element.first(tag) if inside is not None else None

@@ -55,6 +55,7 @@ class Scope:
         self.canonical = ""
         self.static = False
         self._under_way: set[str] = set()
+        self._poses: dict[str, np.ndarray] = {}
 
     @classmethod
     def of_world(cls, place: Place, version: str) -> Scope:
@@ -98,11 +99,14 @@ class Scope:
             return np.eye(4)
         if name in (WORLD, ROOT) and not self._has(name):
             return inverse(self.in_world()) if not self.is_world else np.eye(4)
+        if name in self._poses:
+            return self._poses[name]
         if name in self._under_way:
             raise MachineError(f"the pose of `{name}` is given relative to itself in a circle")
         self._under_way.add(name)
         try:
-            return self._pose(name)
+            self._poses[name] = self._pose(name)
+            return self._poses[name]
         finally:
             self._under_way.discard(name)
 
@@ -140,6 +144,14 @@ class Scope:
         return read_pose(self.place_of(element).inside(pose))
 
     # ------------------------------------------------------------------ names
+
+    def check(self) -> None:
+        """Report names that the model refers to and that are not there."""
+        with self.place.problems.at(self.place.words):
+            if self.canonical:
+                self.link_of(self.canonical)
+            if self.placement:
+                self.pose(self.placement)
 
     def link_of(self, name: str) -> tuple[Scope, str]:
         """Return the link that a frame moves with, as its scope and its name in there."""

@@ -89,14 +89,17 @@ def bytes_of(path: Path) -> bytes:
     return data
 
 
-def _package_folders(packages: Packages | None) -> tuple[dict[str, Path], tuple[Path, ...]]:
+def package_list(packages: Packages | None) -> list[str | os.PathLike[str]]:
+    """Return folders that hold packages as a list: one of them may stand alone."""
     if packages is None:
-        return {}, ()
-    if isinstance(packages, str | os.PathLike):
-        packages = [packages]
+        return []
+    return [packages] if isinstance(packages, str | os.PathLike) else list(packages)
+
+
+def _package_folders(packages: Packages | None) -> tuple[dict[str, Path], tuple[Path, ...]]:
     if isinstance(packages, Mapping):
         return {str(name): _resolved(Path(path)) for name, path in packages.items()}, ()
-    return {}, tuple(_resolved(Path(path)) for path in packages)
+    return {}, tuple(_resolved(Path(path)) for path in package_list(packages))
 
 
 def _resolved(path: Path) -> Path:

@@ -5,7 +5,7 @@ The root link is the world (`base` "fixed" or None), or floats in it (`base` "fr
 
 from __future__ import annotations
 
-from framefree.machine.formats.assembly import Assembly
+from framefree.machine.formats.builder import MachineBuilder
 from framefree.machine.formats.markup import Element, ReadError
 from framefree.machine.formats.options import ReadOptions
 from framefree.machine.formats.records import JointRecord, LinkRecord
@@ -23,14 +23,14 @@ def read_urdf(source: Source, robot: Element, options: ReadOptions) -> Machine:
     order = _tree(elements, problems)
     remarks, ignored = elements.left_out(strict=options.strict)
     problems.raise_if_any(ReadError)
-    assembly = Assembly(source.name, elements.links, elements.joints, options, problems)
+    builder = MachineBuilder(source.name, elements.links, elements.joints, options, problems)
     for link, joint in order:
-        assembly.add(link, joint, free=options.base == "free")
+        builder.add(link, joint, free=options.base == "free")
     for loop in elements.extensions.loops:
-        assembly.add_loop(loop)
+        builder.add_loop(loop)
     for frame in elements.extensions.frames:
-        assembly.add_frame(frame)
-    return assembly.machine(elements.name, remarks=remarks, ignored=ignored)
+        builder.add_frame(frame)
+    return builder.machine(elements.name, remarks=remarks, ignored=ignored)
 
 
 def _tree(

@@ -52,7 +52,7 @@ class _BodyInMaking:
     moments: Moments | None = None
 
 
-class Assembly:
+class MachineBuilder:
     """Takes links, parents before children, then loops and frames; `machine` puts it together.
 
     Attributes
@@ -217,7 +217,7 @@ class Assembly:
         """Return the joint's numbers; limits without room mean that nobody knows them."""
         numbers = dict(record.numbers)
         lower, upper = numbers.get("lower"), numbers.get("upper")
-        if lower is not None and np.array_equal(lower, upper):
+        if lower is not None and upper is not None and np.array_equal(lower, upper):
             self._roomless.setdefault("lower = upper", []).append(record)
             del numbers["lower"], numbers["upper"]
         for name in ("velocity_limit", "effort_limit"):
