@@ -92,8 +92,15 @@ def run(
     ] = None,
     plant: Annotated[str | None, typer.Option(help="native or mujoco.")] = None,
     folder: Annotated[
-        Path | None, typer.Option("--out", help="Folder for the results; default runs/NAME.")
+        Path | None,
+        typer.Option(
+            "--out", help="New folder for the results; default runs/NAME, then runs/NAME-2, ..."
+        ),
     ] = None,
+    replace: Annotated[
+        bool,
+        typer.Option("--replace", help="Replace results in that folder once the new are complete."),
+    ] = False,
     as_json: AsJson = False,
     show_report: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the report in a browser.")
@@ -103,10 +110,15 @@ def run(
     from framefree.gallery.shared.results import run_into
 
     scenario = _scenario(name, settings or [], plant)
-    place = folder or Path("runs") / name
     if not as_json:
         err.print(f"running {name} ...", style="dim", highlight=False)
-    result = run_into(scenario, place, progress=False if as_json else None)
+    result = run_into(
+        scenario,
+        folder or Path("runs") / name,
+        progress=False if as_json else None,
+        replace=replace,
+        number=folder is None and not replace,
+    )
     if as_json:
         print(json.dumps(result.metrics, indent=2))
     else:
@@ -126,10 +138,12 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Compare two results: metrics side by side, and figures of what both recorded."""
+    from framefree.files import check_place
     from framefree.look.report import write
     from framefree.look.report.compare import compare as compared
     from framefree.look.report.compare import load
 
+    check_place(page, guard=True)
     comparison = compared(load(first), load(second))
     path = write(comparison.page, page)
     if as_json:
@@ -153,11 +167,13 @@ def show(
     ] = None,
 ) -> None:
     """Print a machine as a tree and draw it."""
+    from framefree.files import check_place
     from framefree.look import describe, draw
 
+    path = picture or Path(f"{Path(machine).stem}.svg")
+    check_place(path, guard=True)
     subject = _machine(machine, base, packages)
     out.print(describe(subject))
-    path = picture or Path(f"{Path(machine).stem}.svg")
     draw(subject, path)
     out.print(f"drawn in {path}", highlight=False)
 
@@ -187,7 +203,10 @@ def check(
 ) -> None:
     """Measure what control proofs rest on; exit code 1 when something fails."""
     from framefree.certify import check as examine
+    from framefree.files import check_place
 
+    if page is not None:
+        check_place(page, guard=True)
     subject = machine if Path(machine).is_file() else _machine(machine, base)
     reading: dict[str, Any] = {"base": base} if subject is machine else {}
     report = examine(

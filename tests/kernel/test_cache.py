@@ -217,12 +217,77 @@ def test_unwritable_place_is_no_error(tmp_path, monkeypatch, compiled):
 
 
 def test_full_disk_is_no_error(folder, compiled, monkeypatch):
-    def full(*arguments):
+    def full(*arguments, **options):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(cache, "_rename", full)
+    monkeypatch.setattr(os, "replace", full)
     compile(function())
     assert list(folder.iterdir()) == []
+
+
+@POSIX
+@pytest.mark.parametrize("kind", ["pipe", "folder", "device", "huge"])
+def test_what_is_no_file_is_not_used_and_does_not_hang(folder, compiled, kind):
+    compile(function())
+    entry = next(folder.iterdir())
+    entry.unlink()
+    if kind == "pipe":
+        os.mkfifo(entry, 0o600)
+    elif kind == "folder":
+        entry.mkdir(0o700)
+    elif kind == "device":
+        entry.symlink_to("/dev/zero")
+    else:
+        with entry.open("wb") as file:
+            file.truncate(1 << 40)
+        entry.chmod(0o600)
+    kernel = compile(function())
+    assert len(compiled) == 2
+    np.testing.assert_allclose(kernel(np.ones(3)), 2 * np.sin(1))
+
+
+NO_HOME = """
+import os, pwd, sys
+def nobody(uid):
+    raise KeyError(f"getpwuid(): uid not found: {uid}")
+pwd.getpwuid = nobody
+os.environ.pop("HOME", None)
+import casadi as ca, numpy as np
+from framefree.kernel import compile
+for factor in (1, 2):
+    x = ca.SX.sym("x", 3)
+    kernel = compile(ca.Function("f", [x], [factor * ca.sin(x)]), cache=sys.argv[1] == "cache")
+    assert np.allclose(kernel(np.ones(3)), factor * np.sin(1))
+print("fine")
+"""
+
+
+@POSIX
+@pytest.mark.parametrize("setting", ["cache", "argument", "environment"])
+def test_a_user_without_a_home_gets_one_warning_and_no_cache(tmp_path, setting):
+    """As in a container that is run with a user number of its own."""
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("HOME", "XDG_CACHE_HOME", "FRAMEFREE_CACHE_DIR", "FRAMEFREE_CACHE")
+    }
+    if setting == "environment":
+        environment["FRAMEFREE_CACHE"] = "off"
+    done = subprocess.run(
+        [sys.executable, "-c", NO_HOME, "argument" if setting == "argument" else "cache"],
+        capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=120, check=False,
+    )  # fmt: skip
+    assert (done.stdout, done.returncode) == ("fine\n", 0), done.stderr
+    assert done.stderr.count("this user has no home folder") == (setting == "cache")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_relative_place_of_caches_is_ignored(tmp_path, monkeypatch):
+    """As the specification of XDG_CACHE_HOME demands: it would follow the working folder."""
+    monkeypatch.delenv("FRAMEFREE_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", "caches")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache.place().is_relative_to(tmp_path)
 
 
 WORK = """

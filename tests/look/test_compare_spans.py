@@ -30,7 +30,7 @@ def differences(tmp_path):
         paths = [tmp_path / f"{name}.parquet" for name in ("first", "second")]
         for path, run in zip(paths, (first, second), strict=True):
             path.unlink(missing_ok=True)
-            run.save(path)
+            run.save(path, replace=True)
         page = tmp_path / "page.html"
         result = CliRunner().invoke(
             app, ["compare", *map(str, paths), "--out", str(page), "--json"]

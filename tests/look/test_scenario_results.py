@@ -7,15 +7,17 @@ import signal
 import pytest
 
 from framefree.errors import FramefreeError
+from framefree.gallery.shared import results
 from framefree.gallery.shared.results import run_into
 from framefree.gallery.shared.scenario import Outcome
 from framefree.simulate import Run
+from framefree.simulate.folder import status_of
 
 
 def test_everything_is_written(tmp_path, swing):
     result = run_into(swing(count=2), tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {
-        "report.html", "metrics.json",
+        "manifest.json", "report.html", "metrics.json",
         "swing-0.parquet", "swing-0.json", "swing-1.parquet", "swing-1.json",
     }  # fmt: skip
     metrics = json.loads((tmp_path / "metrics.json").read_text())
@@ -91,7 +93,8 @@ def test_settings_that_cannot_be_evaluated_leave_what_was_recorded(tmp_path, swi
     # With its own settings it is a mistake of the scenario, and not of who runs it.
     with pytest.raises(ValueError, match="no rows"):
         run_into(kind(), tmp_path / "b")
-    assert not (tmp_path / "b").exists()
+    assert status_of(tmp_path / "b") == "failed"
+    assert Run.load(tmp_path / "b/recorded-0.parquet").status == "finished"
 
 
 def test_settings_that_do_not_even_start_are_mistakes(tmp_path, swing):
@@ -115,13 +118,13 @@ def test_places_that_cannot_be_written_are_refused_at_once(tmp_path, swing, monk
 
 
 def test_control_c_while_results_are_written_does_not_lose_them(tmp_path, swing, monkeypatch):
-    save = Run.save
+    write = results.write
 
-    def pressed(run, path):
+    def pressed(page, path):
         os.kill(os.getpid(), signal.SIGINT)
-        return save(run, path)
+        return write(page, path)
 
-    monkeypatch.setattr(Run, "save", pressed)
+    monkeypatch.setattr(results, "write", pressed)
     result = run_into(swing(), tmp_path)
     assert result.ok
     assert {"report.html", "metrics.json", "swing-0.parquet"} <= {
@@ -138,7 +141,7 @@ def test_names_of_metrics_are_checked(name):
         Outcome({}, {name: 1.0}, ())
 
 
-@pytest.mark.parametrize("name", ["metrics", "report", "a/b", "..", "", "a b"])
+@pytest.mark.parametrize("name", ["metrics", "report", "manifest", "recorded-0", "a/b", "..", "", "a b"])
 def test_names_of_runs_are_checked(name, swing_run):
     with pytest.raises(FramefreeError, match="name that a file may have"):
         Outcome({name: swing_run}, {}, ())

@@ -188,7 +188,7 @@ def test_killed_runs_keep_their_pieces(tmp_path):
     process.kill()
     process.communicate(timeout=60)
     loaded = Run.load(tmp_path)
-    assert loaded.status == "running"
+    assert loaded.status == "interrupted"
     assert len(loaded) > 100
     assert np.allclose(np.diff(loaded.t), 1.0)
 

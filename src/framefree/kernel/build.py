@@ -33,7 +33,7 @@ def build(
     `keep` says whether to use the cache, or names a folder for it.
     """
     key = _key(function, inputs, outputs, target) if keep and cache.enabled() else None
-    place = cache.place(None if isinstance(keep, bool) else keep)
+    place = None if key is None else cache.place(None if isinstance(keep, bool) else keep)
     if key is not None and (stored := cache.load(key, place)) is not None:
         length = int.from_bytes(stored[:4], "little")
         return stored[4 + length :], TileLayout(**json.loads(stored[4 : 4 + length]))

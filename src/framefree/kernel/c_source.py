@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from framefree.files import write_files
 from framefree.kernel.graph import BINARY, TRUTHS, UNARY, Graph, Node
 from framefree.kernel.optimise import optimise
 from framefree.kernel.program import KernelProgram, Stage, lay_out
@@ -151,12 +152,12 @@ class CSource(NamedTuple):
     header: str
 
     def write(self, folder: str | Path) -> tuple[Path, Path]:
-        """Write `<name>.c` and `<name>.h` into a folder, made if missing; return their paths."""
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        paths = folder / f"{self.name}.c", folder / f"{self.name}.h"
-        for path, text in zip(paths, (self.source, self.header), strict=True):
-            path.write_text(text, encoding="ascii")
+        """Write `<name>.c` and `<name>.h` into a folder, made if missing; return their paths.
+
+        Files that framefree has made are replaced, any other refused.
+        """
+        paths = Path(folder, f"{self.name}.c"), Path(folder, f"{self.name}.h")
+        write_files(dict(zip(paths, (self.source, self.header), strict=True)), guard=True)
         return paths
 
 

@@ -3,7 +3,8 @@
 What is kept is machine code, so it is guarded: the folder belongs to the user and nobody else may
 enter it, links are not followed, and an entry is used only if its checksum holds and it names the
 key it was stored under. Whatever is damaged, foreign or unreachable counts as absent. Entries
-appear complete or not at all, so any number of processes may share the folder.
+appear complete or not at all, so any number of processes may share the folder. A user without a
+home gets a warning and no cache.
 
 Environment: ``FRAMEFREE_CACHE=off`` turns it off; ``FRAMEFREE_CACHE_DIR`` names another place;
 ``FRAMEFREE_CACHE_MB`` sets its size limit, by default 256.
@@ -11,13 +12,16 @@ Environment: ``FRAMEFREE_CACHE=off`` turns it off; ``FRAMEFREE_CACHE_DIR`` names
 
 import hashlib
 import os
-import secrets
 import stat
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from framefree.errors import FramefreeWarning
+from framefree.files import write_in
 
 MAGIC = b"framefree kernel 1\n"
 FOLDER = "kernels"
@@ -27,6 +31,7 @@ _DIGEST = hashlib.sha256().digest_size
 _DIR_FD = os.open in os.supports_dir_fd  # elsewhere paths have to do
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _BINARY = getattr(os, "O_BINARY", 0)
+_NONBLOCK = getattr(os, "O_NONBLOCK", 0)  # a pipe would wait for a writer
 _STALE = 3600.0  # seconds after which an unfinished file is an orphan
 
 
@@ -35,29 +40,50 @@ def enabled() -> bool:
     return os.environ.get("FRAMEFREE_CACHE", "on").lower() not in ("off", "0", "no", "false")
 
 
-def place(chosen: str | os.PathLike | None = None) -> Path:
-    """Return the folder of the cache; it need not exist."""
+def place(chosen: str | os.PathLike | None = None) -> Path | None:
+    """Return the folder of the cache, which need not exist; None where the user has no home."""
     if chosen is not None:
         return Path(chosen) / FOLDER
     if chosen := os.environ.get("FRAMEFREE_CACHE_DIR"):
         return Path(chosen) / FOLDER
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "framefree" / FOLDER
+    base = _user_folder()
+    return None if base is None else base / "framefree" / FOLDER
+
+
+def _user_folder() -> Path | None:
+    named = {"win32": "LOCALAPPDATA", "darwin": ""}.get(sys.platform, "XDG_CACHE_HOME")
+    usual = {"win32": "AppData/Local", "darwin": "Library/Caches"}.get(sys.platform, ".cache")
+    given = Path(os.environ.get(named, "")) if named else Path()
+    if given.is_absolute():
+        return given
+    try:
+        home = Path.home()
+    except (RuntimeError, KeyError):  # neither HOME nor an entry in the list of users
+        home = Path()
+    if home.is_absolute():
+        return home / usual
+    warnings.warn(
+        "this user has no home folder: compiled code is not kept for the next start; name a folder "
+        "for it in FRAMEFREE_CACHE_DIR, or set FRAMEFREE_CACHE=off",
+        FramefreeWarning,
+        stacklevel=1,
+    )
+    return None
 
 
 def load(key: bytes, path: Path | None = None) -> bytes | None:
     """Return what was stored under a key, or None."""
+    path = path or place()
+    if path is None:
+        return None
     try:
-        with _folder(path or place(), create=False) as folder:
-            descriptor = _open(folder, _name(key), os.O_RDONLY)
+        with _folder(path, create=False) as folder:
+            descriptor = _open(folder, _name(key))
             with open(descriptor, "rb") as file:
                 status = os.fstat(descriptor)
                 if not stat.S_ISREG(status.st_mode) or not _private(status):
+                    return None
+                if status.st_size > _limit_bytes():
                     return None
                 content = _unpack(key, file.read())
                 if content is not None and os.utime in os.supports_fd:
@@ -69,17 +95,12 @@ def load(key: bytes, path: Path | None = None) -> bytes | None:
 
 def store(key: bytes, content: bytes, path: Path | None = None) -> None:
     """Keep data under a key; a failure to store it is silent."""
+    path = path or place()
+    if path is None:
+        return
     try:
-        with _folder(path or place(), create=True) as folder:
-            temporary = f"{secrets.token_hex(8)}.part"
-            descriptor = _open(folder, temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-            try:
-                with open(descriptor, "wb") as file:
-                    file.write(_pack(key, content))
-                _rename(folder, temporary, _name(key))
-            except BaseException:
-                _remove(folder, temporary)
-                raise
+        with _folder(path, create=True) as folder:
+            write_in(folder, _name(key), _pack(key, content), 0o600)
             _limit(folder)
     except (OSError, RuntimeError):
         return
@@ -132,18 +153,11 @@ def _private(status: os.stat_result) -> bool:
     return status.st_uid == os.geteuid() and not status.st_mode & 0o077
 
 
-def _open(folder: int | Path, name: str, flags: int) -> int:
-    flags |= _NOFOLLOW | _BINARY
+def _open(folder: int | Path, name: str) -> int:
+    flags = os.O_RDONLY | _NOFOLLOW | _BINARY | _NONBLOCK
     if isinstance(folder, int):
-        return os.open(name, flags, 0o600, dir_fd=folder)
-    return os.open(folder / name, flags, 0o600)
-
-
-def _rename(folder: int | Path, old: str, new: str) -> None:
-    if isinstance(folder, int):
-        os.replace(old, new, src_dir_fd=folder, dst_dir_fd=folder)
-    else:
-        os.replace(folder / old, folder / new)
+        return os.open(name, flags, dir_fd=folder)
+    return os.open(folder / name, flags)
 
 
 def _remove(folder: int | Path, name: str) -> None:
@@ -158,11 +172,7 @@ def _remove(folder: int | Path, name: str) -> None:
 
 def _limit(folder: int | Path) -> None:
     """Remove the entries not used for longest until all fit, and orphans of broken-off writes."""
-    try:
-        limit = float(os.environ.get("FRAMEFREE_CACHE_MB", LIMIT_MB)) * 1e6
-    except ValueError:
-        limit = LIMIT_MB * 1e6
-    entries = []
+    limit, entries = _limit_bytes(), []
     with os.scandir(folder) as files:
         for entry in files:
             try:
@@ -179,3 +189,10 @@ def _limit(folder: int | Path) -> None:
             break
         _remove(folder, name)
         total -= size
+
+
+def _limit_bytes() -> float:
+    try:
+        return float(os.environ.get("FRAMEFREE_CACHE_MB", LIMIT_MB)) * 1e6
+    except ValueError:
+        return LIMIT_MB * 1e6

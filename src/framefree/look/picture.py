@@ -13,6 +13,7 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 
+from framefree.files import MADE_BY, write_file
 from framefree.look.solids import ellipsoid, faces_of, inertia_ellipsoid, triangle_normals
 from framefree.machine.machine import Machine
 from framefree.machine.problems import MachineError
@@ -50,7 +51,7 @@ def draw(
     ----------
     machine : Machine
     path : path
-        An `.svg` file.
+        An `.svg` file. One that framefree has made is replaced, any other refused.
     x : (nx,)
         Configuration; default the keyframe `initial` or else the first, or the neutral one.
     collision : bool
@@ -68,8 +69,7 @@ def draw(
         machine = machine.numeric
     x = start_of(machine) if x is None else np.asarray(x, dtype=float)
     machine.validate(x)
-    path.write_text(svg(machine, x, collision=collision), encoding="utf-8")
-    return path
+    return write_file(path, svg(machine, x, collision=collision), guard=True)
 
 
 def start_of(machine: Machine) -> np.ndarray:
@@ -232,6 +232,7 @@ class _Scene:
         parts = [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height + 40:.0f}" '
             f'width="{width:.0f}" height="{height + 40:.0f}" font-family="sans-serif">',
+            f"<!-- {MADE_BY} -->",
             f'<rect width="100%" height="100%" fill="#ffffff"/><title>{escape(title)}</title>',
             *self._ground(page),
             *self._solids(page),

@@ -1,17 +1,22 @@
 """Collecting rows while a run goes on, in memory and, if asked for, on disk."""
 
-from collections.abc import Sequence
-from pathlib import Path
+import secrets
+import warnings
+from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import Any
 
 import numpy as np
 
+from framefree.errors import FramefreeWarning
+from framefree.files import Lock
 from framefree.machine import Machine
 from framefree.simulate import storage
 from framefree.simulate.columns import Channel
 from framefree.simulate.describe import described
-from framefree.simulate.run import Run, assembled, tell
+from framefree.simulate.errors import SimulationError
+from framefree.simulate.place import RunPlace
+from framefree.simulate.run import Run, assembled, next_place, tell
 from framefree.simulate.storage import Arrays
 
 SECONDS = 2.0
@@ -33,25 +38,38 @@ class Recorder:
         Where to write as the run goes on.
     expected : int
         How many rows there will be if all goes well.
+    replace : bool
+        Whether a run that is there already may be replaced, once this one is finished.
     """
 
-    def __init__(self, meta: dict[str, Any], batch: int | None, out: Any, expected: int) -> None:
+    def __init__(
+        self,
+        meta: dict[str, Any],
+        batch: int | None,
+        out: Any,
+        expected: int,
+        replace: bool = False,
+    ) -> None:
         self.meta, self.batch, self._expected = meta, batch, expected
+        self.meta["id"] = secrets.token_hex(8)
         self.channels: list[Channel] = []
         self._arrays: Arrays = {TIME.key: np.empty(0)}
         self._entries: dict[tuple[str, str], Any] = {}
         self._rows = self._capacity = 0
-        self._table: Path | None = None if out is None else storage.places(out)[0]
-        self._header: Path | None = None if out is None else storage.places(out)[1]
         self._parts, self._flushed, self._latest = 0, 0, monotonic()
-        if self._table is not None:
-            for old in (self._table, *storage.parts(self._table)):
-                old.unlink(missing_ok=True)
+        self._place, self._replace = next_place() if out is None else RunPlace.at(out), replace
+        self._lock: Lock | None = None
+        if self._place is not None:
+            folder = self._place.folder.absolute()  # whoever changes folders meanwhile
+            self._place = RunPlace(folder, self._place.stem, self._place.alone)
+            self._place.check(replace)
+        self._work = self._place
 
     def begin(self, channels: Sequence[Channel]) -> None:
         """Take note of the channels that the next rows have.
 
-        One that has other entries than before is widened; what was not there is NaN.
+        One that has other entries than before is widened; what was not there is NaN. The first time
+        the place on disk is taken.
         """
         self._flush()
         known = {channel.key: channel for channel in self.channels}
@@ -63,7 +81,10 @@ class Recorder:
                 known[channel.key] = whole
                 self._arrays[channel.key] = self._widened(before, whole)
         self.channels = list(known.values())
-        self._write_header()
+        if self._lock is None:
+            self._open()
+        else:
+            self._on_disk(self._write_header)
 
     def _widened(self, before: Channel | None, whole: Channel) -> np.ndarray:
         """Return room for a channel, with the rows it has had so far."""
@@ -94,29 +115,114 @@ class Recorder:
             self._flush()
 
     def close(self, status: str, machine: Machine) -> Run:
-        """Return the run, and finish what is on disk."""
+        """Return the run, and finish what is on disk.
+
+        Raises
+        ------
+        SimulationError
+            If it cannot be written; the error has the run.
+        """
         self.meta["status"] = status
         t, arrays = self._between(0)
         run = assembled(t, arrays, self.meta, tuple(self.channels), machine)
-        if self._table is not None:
-            run.save(self._table)
-            for part in storage.parts(self._table):
-                part.unlink()
-        tell(run)
+        try:
+            table = self._finish(run)
+        except OSError as error:
+            raise SimulationError(
+                f"the run has come to its end, but cannot be written to `{self._place}`: "
+                f"{error.strerror or error}; all of it is in the `run` of this error, and what was "
+                "written until then can be loaded",
+                run=run,
+            ) from error
+        finally:
+            self.release()
+        tell(run, table)
         return run
 
+    def break_off(self, error: BaseException, machine: Machine) -> None:
+        """Keep what was recorded before an error; a `SimulationError` gets it as its `run`."""
+        try:
+            if self.channels:
+                self.meta["failure"] = str(error) or type(error).__name__
+                status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+                run = self.close(status, machine)
+                if isinstance(error, SimulationError):
+                    error.run = run
+        except SimulationError as full:
+            if isinstance(error, SimulationError):
+                error.run = full.run
+        finally:
+            self.release()
+
+    def release(self) -> None:
+        """Give up the place on disk."""
+        if self._lock is not None:
+            self._lock.release()
+
+    # ------------------------------------------------------------------ on disk
+
+    def _open(self) -> None:
+        """Take the place; what a run there has is left alone until this one is finished."""
+        if self._place is None:
+            return
+        self._lock = self._place.take(self._replace)
+        if self._place.files():
+            self._work = self._place.unfinished
+            self._work.clear()
+        try:
+            self._write_header()
+        except OSError as error:
+            self.release()
+            words = error.strerror or error
+            raise SimulationError(f"a run cannot be written to `{self._place}`: {words}") from None
+
+    def _finish(self, run: Run) -> RunPlace | None:
+        """Write the run as a whole, and remove its pieces; return where it is."""
+        if self._place is None or self._work is None or self._lock is None:
+            return None
+        final = self._place if run.status == "finished" else self._work
+        storage.write_run(final, run.arrays(), run.meta, run.channels, run.batch)
+        if final is not self._work:
+            self._work.clear()
+        elif final is not self._place:
+            warnings.warn(
+                f"the run in `{self._place}` is not replaced, since the new one is {run.status}: "
+                f"that is in `{final}`",
+                FramefreeWarning,
+                stacklevel=5,
+            )
+        return final
+
     def _write_header(self) -> None:
-        if self._header is not None:
-            storage.write_header(self._header, self.meta, self.channels, self.batch)
+        if self._work is not None:
+            storage.write_header(self._work, self.meta, self.channels, self.batch)
+
+    def _write_rows(self) -> None:
+        if self._work is not None:
+            t, arrays = self._between(self._flushed)
+            arrays = {TIME.key: t, **arrays}
+            storage.write_part(
+                self._work, self._parts, arrays, self.meta["id"], self.channels, self.batch
+            )
+            self._parts, self._flushed = self._parts + 1, self._rows
 
     def _flush(self) -> None:
         """Write the rows that are not yet on disk."""
-        if self._table is None or self._flushed == self._rows:
-            return
-        t, arrays = self._between(self._flushed)
-        path = storage.part_path(self._table, self._parts)
-        storage.write_table(path, {TIME.key: t, **arrays}, self.channels, self.batch)
-        self._parts, self._flushed, self._latest = self._parts + 1, self._rows, monotonic()
+        if self._lock is not None and self._flushed < self._rows:
+            self._on_disk(self._write_rows)
+            self._latest = monotonic()
+
+    def _on_disk(self, write: Callable[[], None]) -> None:
+        """Write; where that fails go on in memory, and try again later."""
+        try:
+            write()
+        except OSError as error:
+            warnings.warn(
+                f"rows cannot be written to `{self._place}` ({error.strerror or error}): the run "
+                "goes on in memory, and is written again later",
+                FramefreeWarning,
+                stacklevel=2,
+            )
 
     def _between(self, first: int) -> tuple[np.ndarray, Arrays]:
         span = self._span(first, self._rows)

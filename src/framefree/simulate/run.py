@@ -13,6 +13,10 @@ from framefree.machine import Machine
 from framefree.simulate import storage
 from framefree.simulate.columns import Channel
 from framefree.simulate.errors import SimulationError
+from framefree.simulate.place import RunPlace
+
+RECORDED = "recorded-"
+"""What runs of a scenario are called until it names them, with their number."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,8 @@ class Run:
         wrenches.
     meta : dict
         All that is needed to repeat the run: law, reference, disturbances, events, options, seed,
-        versions; and `status`: "finished", "interrupted" or "failed".
+        versions; and `status`: "finished", "interrupted" or "failed"; of a run that is loaded while
+        it goes on, "running".
     channels : tuple of Channel
         Names and units of all entries.
     """
@@ -84,25 +89,29 @@ class Run:
                 return channel.units[:1] * channel.size if single else channel.units
         raise SimulationError(f"the run has no `{name}`")
 
-    def save(self, path: Any) -> Path:
+    def save(self, path: Any, *, replace: bool = False) -> Path:
         """Write a Parquet table and a JSON header; return the path of the table.
 
         Parameters
         ----------
         path : path
-            A folder, which then holds run.parquet and run.json, or a file NAME.parquet beside which
-            NAME.json is written.
+            A new folder, which then holds run.parquet and run.json, or a file NAME.parquet beside
+            which NAME.json is written.
+        replace : bool
+            Whether a run that is there already is replaced. Files that belong to no run never are.
         """
-        table, header = storage.places(path)
-        storage.write_header(header, self.meta, self.channels, self.batch)
-        storage.write_table(table, self._arrays(), self.channels, self.batch)
-        return table
+        place = RunPlace.at(path)
+        place.check(replace)
+        lock = place.take(replace)
+        try:
+            return storage.write_run(place, self.arrays(), self.meta, self.channels, self.batch)
+        finally:
+            lock.release()
 
     @classmethod
     def load(cls, path: Any) -> "Run":
-        """Return a run that was saved, or what an interrupted one has written."""
-        header, channels, batch = storage.read_header(storage.places(path)[1])
-        t, arrays = storage.read_table(path, channels, batch)
+        """Return a run that was saved, or what one has written that was interrupted, or goes on."""
+        t, arrays, (header, channels, _) = storage.read_run(path)
         return assembled(t, arrays, header, channels)
 
     def report(self, path: Any, *, title: str = "", trajectory: int = 0) -> Path:
@@ -129,33 +138,52 @@ class Run:
         file = path if path.suffix.lower() in (".html", ".htm") else path / "report.html"
         return write(run_page(self, title, trajectory), file)
 
-    def _arrays(self) -> dict[tuple[str, str], np.ndarray]:
+    def arrays(self) -> dict[tuple[str, str], np.ndarray]:
+        """Return all that was recorded, by group and name."""
         arrays = {("state", "x"): self.x, ("state", "v"): self.v, ("state", "u"): self.u}
         arrays |= {("reference", name): value for name, value in self.reference.items()}
         arrays |= {("signals", name): value for name, value in self.signals.items()}
         return {("", "t"): self.t, **arrays}
 
 
-_watcher: ContextVar[Callable[[Run], object]] = ContextVar("watcher", default=lambda run: None)
+@dataclass
+class _Watch:
+    watcher: Callable[[Run, RunPlace | None], object]
+    folder: Path
+    count: int = 0
+
+
+_watch: ContextVar[_Watch | None] = ContextVar("watch", default=None)
 
 
 @contextmanager
-def watching(watcher: Callable[[Run], object]) -> Iterator[None]:
-    """Have every run that is recorded, however it ended, handed to a function at once.
+def watching(watcher: Callable[[Run, RunPlace | None], object], folder: Path) -> Iterator[None]:
+    """Have every run written to a folder as it goes, and handed to a function when it has ended.
 
     Whoever starts a scenario of several runs thus has those that were made when a later one breaks
-    off; what the function raises ends the scenario.
+    off; what the function raises ends the scenario. It gets the run, and where it was written.
     """
-    token = _watcher.set(watcher)
+    token = _watch.set(_Watch(watcher, folder))
     try:
         yield
     finally:
-        _watcher.reset(token)
+        _watch.reset(token)
 
 
-def tell(run: Run) -> None:
+def next_place() -> RunPlace | None:
+    """Return where whoever is watching wants the next run, if somebody is."""
+    watch = _watch.get()
+    if watch is None:
+        return None
+    watch.count += 1
+    return RunPlace(watch.folder, f"{RECORDED}{watch.count - 1}")
+
+
+def tell(run: Run, place: RunPlace | None) -> None:
     """Hand a run that was just recorded to whoever is watching."""
-    _watcher.get()(run)
+    watch = _watch.get()
+    if watch is not None:
+        watch.watcher(run, place)
 
 
 def assembled(

@@ -1,7 +1,7 @@
 """`simulate`: a machine under a law, in time."""
 
+import dataclasses
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from time import monotonic
 from typing import Any
 
@@ -12,7 +12,6 @@ from framefree.machine import Machine
 from framefree.motion import Equations
 from framefree.motion.redundant import System
 from framefree.simulate.disturbances import Disturbance
-from framefree.simulate.errors import SimulationError
 from framefree.simulate.events import Event, Scene
 from framefree.simulate.integrators import Integrator
 from framefree.simulate.noise import Noise
@@ -58,6 +57,7 @@ def simulate(
     threads: int = 1,
     progress: bool | ProgressReport | None = None,
     out: Any = None,
+    replace: bool = False,
 ) -> Run:
     """Simulate a machine, alone or under a control law.
 
@@ -134,7 +134,11 @@ def simulate(
         Whether to show a bar, or a function to be called with the simulated time; by default a bar
         on a terminal.
     out : path, optional
-        Folder (or NAME.parquet) to write to while the run goes on; see `Run.save`.
+        New folder (or NAME.parquet) to write to while the run goes on; see `Run.save`. It belongs
+        to this run until it ends. What a run has written that was interrupted, even by force, can
+        be loaded: its `status` says so.
+    replace : bool
+        Whether a run that is there already is replaced: when this one is finished, not before.
 
     Returns
     -------
@@ -175,15 +179,13 @@ def simulate(
         subject, law, reference, (x0, v0), (parameters, law_parameters)
     )
     options = options.with_integrator(scene)
-    recorder = Recorder(options.meta(scene), batch, out, options.rows)
+    recorder = Recorder(options.meta(scene), batch, out, options.rows, replace)
     begin = monotonic()
     with interruptible() as interrupted, reporting(progress, duration, machine.name) as report:
         try:
             done = _simulate(options, scene, recorder, interrupted, report)
-        except SimulationError as error:
-            if error.time is not None:
-                recorder.meta["failure"] = str(error)
-                error.run = recorder.close("failed", subject)
+        except BaseException as error:
+            recorder.break_off(error, subject)
             raise
     recorder.meta["wall_seconds"] = round(monotonic() - begin, 6)
     return recorder.close("finished" if done else "interrupted", subject)
@@ -205,7 +207,7 @@ def _simulate(
             break
         for event in events:
             x, v, drift = segment.state_at_event(state, step)
-            scene = event.after(replace(scene, x=x, v=v))
+            scene = event.after(dataclasses.replace(scene, x=x, v=v))
             recorder.happened(event, options.clock.time(step), drift)
             segment = Segment(options, scene, recorder, segment)
             state = segment.start(state)

@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -12,13 +11,19 @@ from typing import Any
 import numpy as np
 
 from framefree.errors import FramefreeError
+from framefree.files import write_file
 from framefree.gallery.shared.scenario import Outcome, Scenario
 from framefree.look.report import Page, Setting, default_animation, default_figures, write
 from framefree.look.report.prose import meanings
 from framefree.look.report.scene import one_trajectory
 from framefree.simulate import Run, SimulationError
+from framefree.simulate.folder import ResultFolder, new_folder
+from framefree.simulate.place import RunPlace
 from framefree.simulate.progress import finishing
 from framefree.simulate.run import watching
+
+Recorded = list[tuple[Run, RunPlace | None]]
+"""Runs in the order in which they ended, and where they were written."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,8 @@ class Result:
         None if the scenario broke off.
     report : Path or None
         None if nothing was recorded.
+    folder : Path or None
+        Where the results are; None if nothing was recorded.
     trouble : str
         Why it broke off.
     interrupted : bool
@@ -42,6 +49,7 @@ class Result:
     metrics: dict[str, Any]
     outcome: Outcome | None
     report: Path | None
+    folder: Path | None = None
     trouble: str = ""
     interrupted: bool = False
 
@@ -51,29 +59,59 @@ class Result:
         return self.outcome is not None and self.outcome.ok
 
 
-def run_into(scenario: Scenario, folder: Path, progress: bool | None = None) -> Result:
+def run_into(
+    scenario: Scenario,
+    folder: Path,
+    progress: bool | None = None,
+    *,
+    replace: bool = False,
+    number: bool = False,
+) -> Result:
     """Run a scenario and write report.html, metrics.json, and each run as NAME.parquet and .json.
 
-    A scenario that Ctrl-C ends, in which a value is no longer finite, or that cannot evaluate its
-    runs with the settings it was given, leaves what was recorded, and a report of that.
-    """
-    _check_place(folder)
-    seen: list[Run] = []
+    Runs are written as they go. A scenario that Ctrl-C ends, in which a value is no longer finite,
+    or that cannot evaluate its runs with the settings it was given, leaves what was recorded, and a
+    report of that. The manifest is written last and says how it ended.
 
-    def keep(run: Run) -> None:
-        seen.append(run)
+    Parameters
+    ----------
+    scenario : Scenario
+    folder : Path
+        A folder that is new or empty.
+    progress : bool, optional
+        As in `simulate`.
+    replace : bool
+        Replace results that are in the folder, as soon as the new ones are complete.
+    number : bool
+        Take NAME-2, NAME-3, ... where the folder has results.
+    """
+    about = {"scenario": scenario.name}
+    about |= {f"setting_{s.name.lower()}": _plain(s.value) for s in settings_of(scenario)}
+    place = new_folder(folder, about) if number else ResultFolder(folder, replace, about)
+    try:
+        return _run(scenario, place, progress)
+    finally:
+        place.give_up()
+
+
+def _run(scenario: Scenario, place: ResultFolder, progress: bool | None) -> Result:
+    """Run a scenario in a folder that was taken for it."""
+    seen: Recorded = []
+
+    def keep(run: Run, at: RunPlace | None) -> None:
+        seen.append((run, at))
         if run.status == "interrupted":
             raise KeyboardInterrupt
 
     begin = monotonic()
     outcome, trouble, interrupted = None, "", False
     try:
-        with watching(keep):
+        with watching(keep, place.work):
             outcome = scenario.run(progress)
     except KeyboardInterrupt:
         trouble, interrupted = "Interrupted: this is what was recorded until then.", True
     except SimulationError as error:
-        if error.time is None:
+        if error.run is None:
             raise
         trouble = str(error)
     except (ArithmeticError, LookupError, ValueError) as error:
@@ -83,43 +121,49 @@ def run_into(scenario: Scenario, folder: Path, progress: bool | None = None) -> 
         trouble = f"`{scenario.name}` cannot be evaluated with {changed}: {error}"
         if not seen:
             raise FramefreeError(trouble) from error
+    seconds = round(monotonic() - begin, 6)
+    metrics = metrics_of(scenario, outcome, seconds)
+    if outcome is None and not seen:
+        return Result(metrics, None, None, None, trouble, interrupted)
     with finishing():
-        return _written(scenario, folder, outcome, seen, trouble, interrupted, monotonic() - begin)
+        page = _write(scenario, place, outcome, seen, trouble, metrics)
+        status = "finished" if outcome is not None else "interrupted" if interrupted else "failed"
+        final = place.finish(status)
+    return Result(metrics, outcome, final / page.name, final, trouble, interrupted)
 
 
-def _written(
+def _write(
     scenario: Scenario,
-    folder: Path,
+    place: ResultFolder,
     outcome: Outcome | None,
-    seen: list[Run],
+    seen: Recorded,
     trouble: str,
-    interrupted: bool,
-    seconds: float,
-) -> Result:
-    """Write what a scenario gave, or the runs seen until it broke off."""
-    seconds = round(seconds, 6)
+    metrics: dict[str, Any],
+) -> Path:
+    """Write what a scenario gave, or the runs seen until it broke off; return its page."""
     if outcome is None:
-        runs = {"run" if len(seen) == 1 else f"run-{i}": run for i, run in enumerate(seen)}
+        names = ["run"] if len(seen) == 1 else [f"run-{i}" for i in range(len(seen))]
+        runs = {name: run for name, (run, _) in zip(names, seen, strict=True)}
         page = _page_of_runs(scenario, runs, trouble)
     else:
-        runs, page = outcome.runs, page_of(scenario, outcome, seconds)
-    metrics = metrics_of(scenario, outcome, seconds)
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, run in runs.items():
-        run.save(folder / f"{name}.parquet")
+        runs, page = outcome.runs, page_of(scenario, outcome, metrics["wall_seconds"])
+    _name_runs(place.work, runs, seen)
     text = json.dumps(metrics, indent=2, allow_nan=False)
-    (folder / "metrics.json").write_text(text + "\n", encoding="utf-8")
-    report = write(page, folder / "report.html") if outcome is not None or runs else None
-    return Result(metrics, outcome, report, trouble, interrupted)
+    write_file(place.work / "metrics.json", text + "\n")
+    return write(page, place.work / "report.html")
 
 
-def _check_place(folder: Path) -> None:
-    """Refuse a folder that cannot be written before anything is computed for it."""
-    there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
-    if not there.is_dir():
-        raise FramefreeError(f"results cannot be written to `{folder}`: `{there}` is a file")
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise FramefreeError(f"results cannot be written to `{folder}`: `{there}` is read-only")
+def _name_runs(folder: Path, runs: Mapping[str, Run], seen: Recorded) -> None:
+    """Give the runs that were written as they went their names; remove those that have none."""
+    recorded = {id(run): at for run, at in seen if at is not None}
+    for name, run in runs.items():
+        at = recorded.pop(id(run), None)
+        if at is None:
+            run.save(folder / f"{name}.parquet")
+        else:
+            at.rename(name)
+    for at in recorded.values():
+        at.clear()
 
 
 def _changed(scenario: Scenario) -> str:

@@ -21,11 +21,12 @@ from typing import Any, ClassVar, Self
 from framefree.errors import FramefreeError
 from framefree.look.report import Animation, Figure, Promise
 from framefree.simulate import Run
+from framefree.simulate.run import RECORDED
 
 __all__ = ["Outcome", "Promise", "Scenario"]
 
 RESERVED_METRICS = ("name", "ok", "failed_promises", "wall_seconds")
-RESERVED_RUNS = ("metrics", "report")
+RESERVED_RUNS = ("metrics", "report", "manifest")
 
 
 @dataclass(frozen=True)
@@ -60,10 +61,11 @@ class Outcome:
                     + ", ".join(RESERVED_METRICS)
                 )
         for name in self.runs:
-            if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name) or name in RESERVED_RUNS:
+            taken = name in RESERVED_RUNS or name.startswith(RECORDED)
+            if taken or not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name):
                 raise FramefreeError(
                     f"the run `{name}` needs a name that a file may have, other than "
-                    + ", ".join(RESERVED_RUNS)
+                    + ", ".join((*RESERVED_RUNS, f"{RECORDED}..."))
                 )
 
     @property

@@ -13,6 +13,8 @@ from framefree.look.report.content import Figure, Line, Page, ReportError, Table
 from framefree.look.report.prose import number
 from framefree.look.report.scene import one_trajectory
 from framefree.simulate.columns import Channel
+from framefree.simulate.folder import status_of
+from framefree.simulate.place import UNFINISHED, is_header
 from framefree.simulate.run import Run
 
 MOST = 12
@@ -85,13 +87,15 @@ def load(path: Any) -> Record:
         raise ReportError(f"`{path}` is neither a folder with runs nor a Parquet file of one")
     metrics_file = path / "metrics.json"
     metrics = _metrics(metrics_file) if metrics_file.exists() else {}
-    names = sorted(file.stem for file in path.glob("*.parquet") if "-part-" not in file.stem)
-    runs = {name: Run.load(path / f"{name}.parquet") for name in names}
-    if not runs and (path / "run.json").exists():
-        runs = {"run": Run.load(path)}
+    names = {file.stem for file in path.glob("*.parquet") if "-part-" not in file.stem}
+    names |= {file.stem for file in path.glob("*.json") if is_header(file)}
+    names = {name for name in names if not name.endswith(UNFINISHED)}
+    runs = {name: Run.load(path / f"{name}.parquet") for name in sorted(names)}
     if not runs and not metrics:
         raise ReportError(f"there is no run in `{path}`")
-    return Record(path.name, runs, metrics)
+    status = status_of(path)
+    mark = f" ({status})" if status not in ("", "finished") else ""
+    return Record(path.resolve().name + mark, runs, metrics)
 
 
 def compare(first: Record, second: Record) -> Comparison:

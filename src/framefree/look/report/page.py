@@ -8,6 +8,7 @@ from typing import Any
 
 from plotly.offline import get_plotlyjs
 
+from framefree.files import MADE_BY, write_file
 from framefree.look.report.content import Animation, Figure, Page, Promise, Setting, Table
 from framefree.look.report.facts import facts_of, machine_text
 from framefree.look.report.packing import script_json
@@ -25,11 +26,11 @@ _ICONS = (
 
 
 def write(page: Page, path: Any) -> Path:
-    """Write a page as one HTML file, making its folder; return its path."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(html(page), encoding="utf-8")
-    return path
+    """Write a page as one HTML file, making its folder; return its path.
+
+    A page that framefree has made is replaced, any other file refused.
+    """
+    return write_file(path, html(page), guard=True)
 
 
 def html(page: Page) -> str:
@@ -52,7 +53,8 @@ def html(page: Page) -> str:
     style = (assets / "report.css").read_text(encoding="utf-8")
     return "\n".join(
         [
-            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+            f"<!doctype html>\n<!-- {MADE_BY} -->",
+            '<html lang="en">\n<head>\n<meta charset="utf-8">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             # Nothing outside this file is ever asked for.
             '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
