@@ -141,7 +141,9 @@ def test_names_of_metrics_are_checked(name):
         Outcome({}, {name: 1.0}, ())
 
 
-@pytest.mark.parametrize("name", ["metrics", "report", "manifest", "recorded-0", "a/b", "..", "", "a b"])
+@pytest.mark.parametrize(
+    "name", ["metrics", "report", "manifest", "recorded-0", "a/b", "..", "", "a b"]
+)
 def test_names_of_runs_are_checked(name, swing_run):
     with pytest.raises(FramefreeError, match="name that a file may have"):
         Outcome({name: swing_run}, {}, ())

@@ -1,7 +1,7 @@
 """Files that are complete or absent, and places that one process has for itself."""
 
-from framefree.files.exchange import exchange
 from framefree.files.lock import Lock, PlaceTaken, is_taken, take
+from framefree.files.swap import exchange
 from framefree.files.whole import (
     MADE_BY,
     check_place,

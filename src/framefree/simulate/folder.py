@@ -169,7 +169,8 @@ def _check_writable(folder: Path) -> None:
     places = (folder, *Path(os.path.realpath(folder)).parents)
     there = next(place for place in places if place.exists())
     if not there.is_dir():
-        raise FramefreeError(f"results cannot be written to `{folder}`: `{there}` is a file")
+        kind = Occupied if there == folder else FramefreeError
+        raise kind(f"results cannot be written to `{folder}`: `{there}` is a file")
     if not os.access(there, os.W_OK | os.X_OK):
         raise FramefreeError(f"results cannot be written to `{folder}`: `{there}` is read-only")
 

@@ -69,8 +69,8 @@ class RunPlace:
 
     @property
     def lock(self) -> Path:
-        """The claim of the process that writes here."""
-        return self.folder / f".{self.stem}.lock"
+        """The claim of the process that writes here, or what is to come here."""
+        return self.folder / f".{self.stem.removesuffix(UNFINISHED)}.lock"
 
     @property
     def unfinished(self) -> "RunPlace":
