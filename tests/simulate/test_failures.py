@@ -6,6 +6,7 @@ import pytest
 from simulate_machines import PD, Sine, pendulum, slider
 
 from framefree.control.law import Command, OpenLoop
+from framefree.errors import FramefreeWarning
 from framefree.simulate import Run, SimulationError, simulate
 
 
@@ -59,13 +60,18 @@ def test_an_unstable_loop():
 @pytest.mark.parametrize("integrator", ["rk4", "euler"])
 def test_an_unstable_loop_in_mujoco(integrator, tmp_path, monkeypatch):
     """MuJoCo by itself would begin anew, and set inputs beyond 1e10 to zero."""
-    pytest.importorskip("mujoco")
-    monkeypatch.chdir(tmp_path)  # it writes a log
+    mujoco = pytest.importorskip("mujoco")
+    monkeypatch.chdir(tmp_path)  # where it would write a log
     machine = pendulum()
     law = PD(machine, stiffness=1e6, damping=1e5)
     options = {"duration": 1.0, "dt": 1e-2, "limits": False, "integrator": integrator}
-    with pytest.raises(SimulationError, match="too long for velocities") as caught:
+    words = "MuJoCo: .* The simulation is unstable"
+    broken = pytest.raises(SimulationError, match="too long for velocities")
+    with pytest.warns(FramefreeWarning, match=words) as warned, broken as caught:
         simulate(machine, law, Sine(2), [0.1, 0.1], plant="mujoco", **options)
+    assert 1 <= len(warned) <= 6
+    assert list(tmp_path.iterdir()) == []
+    assert mujoco.get_mju_user_warning() is None
     assert caught.value.time < 0.5
     assert np.isfinite(caught.value.run.x).all()
     assert np.isfinite(caught.value.state[1]).all()

@@ -19,6 +19,7 @@ from framefree.errors import FramefreeError
 from framefree.machine import Machine
 from framefree.machine.formats.markup import parse
 from framefree.machine.formats.mjcf import compiled
+from framefree.machine.formats.mjcf_engine import mujoco_warnings
 from framefree.machine.formats.mjcf_text import document_of
 from framefree.machine.formats.mjcf_tree import MjcfTree
 from framefree.machine.formats.options import ReadOptions
@@ -190,7 +191,8 @@ def _mujoco_peer(mj: Any, machine: Machine, source: ModelSource) -> Peer:
 
     def at(q: np.ndarray, v: np.ndarray | None = None) -> None:
         data.qpos[:], data.qvel[:] = q, 0 if v is None else v
-        mj.mj_forward(model, data)
+        with mujoco_warnings():
+            mj.mj_forward(model, data)
 
     def mass(q: np.ndarray) -> np.ndarray:
         at(q)
@@ -221,7 +223,8 @@ def _written(mj: Any, machine: Machine) -> tuple[Any, list[str]]:
     bodies = replace(machine, frames=(), geometry=(), keyframes=(), actuators=(), tendons=())
     limits = ("range", "velocity_limit", "effort_limit")
     try:
-        model = mj.MjModel.from_xml_string(bodies.to_mjcf(without=limits))
+        with mujoco_warnings():
+            model = mj.MjModel.from_xml_string(bodies.to_mjcf(without=limits))
     except (ValueError, RuntimeError) as error:
         raise FramefreeError(f"MuJoCo does not take the machine: {error}") from None
     names = [model.joint(i).name for i in range(model.njnt)]

@@ -16,7 +16,7 @@ from framefree.errors import FramefreeError
 from framefree.machine.body import WORLD
 from framefree.machine.formats.markup import Element, ReadError
 from framefree.machine.formats.mjcf_actuators import actuators, keyframes
-from framefree.machine.formats.mjcf_engine import enabled, mujoco_module
+from framefree.machine.formats.mjcf_engine import enabled, mujoco_messages, mujoco_module
 from framefree.machine.formats.mjcf_equality import equalities
 from framefree.machine.formats.mjcf_fluid import fluid_of
 from framefree.machine.formats.mjcf_refuse import refuse
@@ -69,21 +69,14 @@ def read_mjcf(source: Source, root: Element, options: ReadOptions) -> Machine:
 
 
 def compiled(document: Document) -> tuple[Any, list[str]]:
-    """Return MuJoCo's model of a document, and its warnings.
-
-    Left alone, MuJoCo writes its warnings to a file in the current folder.
-    """
+    """Return MuJoCo's model of a document, and its warnings."""
     mujoco = mujoco_module()
-    warnings: list[str] = []
-    before = mujoco.get_mju_user_warning()
-    mujoco.set_mju_user_warning(warnings.append)
-    try:
-        model = mujoco.MjModel.from_xml_string(document.text)
-    except (ValueError, TypeError, RuntimeError, mujoco.FatalError, MemoryError) as error:
-        raise ReadError(document.explain(str(error))) from None
-    finally:
-        mujoco.set_mju_user_warning(before)
-    return model, [document.explain(warning) for warning in warnings]
+    with mujoco_messages() as messages:
+        try:
+            model = mujoco.MjModel.from_xml_string(document.text)
+        except (ValueError, TypeError, RuntimeError, mujoco.FatalError, MemoryError) as error:
+            raise ReadError(document.explain(str(error))) from None
+    return model, [document.explain(message) for message in messages]
 
 
 def compensated_weights(model: Any, tree: MjcfTree) -> list[ConstantForce]:

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from math import inf
+from threading import Lock
 from typing import Any
 
+from framefree.errors import FramefreeWarning
 from framefree.machine.formats.markup import ReadError
+
+_listeners: list[list[str]] = []
+_before: list[Any] = []
+_listening = Lock()
 
 
 def mujoco_module() -> Any:
@@ -19,6 +29,41 @@ def mujoco_module() -> Any:
             "`mujoco`"
         ) from None
     return mujoco
+
+
+@contextmanager
+def mujoco_messages() -> Iterator[list[str]]:
+    """Collect what MuJoCo warns of; left alone, it writes that to a file in the current folder."""
+    mujoco, messages = mujoco_module(), []
+    with _listening:
+        if not _listeners:
+            _before[:] = [mujoco.get_mju_user_warning()]
+            mujoco.set_mju_user_warning(_hear)
+        _listeners.append(messages)
+    try:
+        yield messages
+    finally:
+        with _listening:
+            _listeners[:] = [other for other in _listeners if other is not messages]
+            if not _listeners:
+                mujoco.set_mju_user_warning(_before.pop())
+
+
+def _hear(text: str) -> None:
+    for messages in _listeners:
+        messages.append(text)
+
+
+@contextmanager
+def mujoco_warnings() -> Iterator[None]:
+    """Make what MuJoCo warns of warnings of ours: those that differ in numbers only, once."""
+    messages: list[str] = []
+    try:
+        with mujoco_messages() as messages:
+            yield
+    finally:
+        for text in {re.sub(r"\d+", "", text): text for text in reversed(messages)}.values():
+            warnings.warn(f"MuJoCo: {text}", FramefreeWarning, stacklevel=3)
 
 
 def enabled(model: Any, what: str) -> bool:

@@ -19,6 +19,7 @@ import numpy as np
 from framefree.kernel import Kernel, compile
 from framefree.machine import Free, Machine, Planar, Spherical
 from framefree.machine.actuators import TendonActuator
+from framefree.machine.formats.mjcf_engine import mujoco_warnings
 from framefree.machine.formats.write_mjcf import to_mjcf
 from framefree.machine.formats.write_mjcf_tendons import written_as_compensation
 from framefree.machine.formats.writing import WriteError
@@ -91,7 +92,8 @@ class MujocoRunner(Runner):
     def _make_model(self) -> None:
         values = self.constants.get("parameters", np.zeros(0))
         text = self.written.text(self.loop.machine.with_parameters(values.tolist()))
-        self.model = mujoco.MjModel.from_xml_string(text)
+        with mujoco_warnings():
+            self.model = mujoco.MjModel.from_xml_string(text)
         prepare(self.model, self.clock.dt, self.integrator, limits=self.loop.limits)
         self.data = mujoco.MjData(self.model)
         self._produced = None
@@ -159,11 +161,12 @@ class MujocoRunner(Runner):
             self._set(state)
         kept: list[LoopStates] = []
         inputs = self.varying(first, count)
-        for k in range(count):
-            if k % every == 0:
-                kept.append(state)
-            noise = {name: values[k] for name, values in inputs.items() if name != "time"}
-            state = self._step(state, inputs["time"][k], {**self.constants, **noise})
+        with mujoco_warnings():
+            for k in range(count):
+                if k % every == 0:
+                    kept.append(state)
+                noise = {name: values[k] for name, values in inputs.items() if name != "time"}
+                state = self._step(state, inputs["time"][k], {**self.constants, **noise})
         self._produced = state
         return KeptRows({name: np.stack([row[name] for row in kept]) for name in state}, state)
 

@@ -12,6 +12,7 @@ from framefree.gallery.machines.classics import double_pendulum
 from framefree.gallery.shared.scenario import Outcome, Promise, Scenario
 from framefree.look.report import Animation, Figure, Line
 from framefree.machine import Machine
+from framefree.machine.formats.mjcf_engine import mujoco_warnings
 from framefree.machine.formats.write_mjcf import to_mjcf
 from framefree.simulate import Adaptive, Run, simulate
 from framefree.simulate.integrators import INTEGRATORS
@@ -139,9 +140,10 @@ def _by_mujoco(machine: Machine, x0: np.ndarray, dt: float, steps: int) -> np.nd
     data = mujoco.MjData(model)
     data.qpos[:] = x0
     angles = np.empty((steps + 1, 2))
-    for k in range(steps):
-        angles[k] = data.qpos
-        mujoco.mj_step(model, data)
+    with mujoco_warnings():
+        for k in range(steps):
+            angles[k] = data.qpos
+            mujoco.mj_step(model, data)
     angles[steps] = data.qpos
     return angles
 
