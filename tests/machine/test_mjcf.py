@@ -112,10 +112,10 @@ def test_actuators_give_their_joint_armature_and_damping_through_the_gear():
             'is not supported; `without="tendon"` leaves it out',
         ),
         (
-            '<actuator>\n<intvelocity joint="j" actrange="-1 1"/></actuator>',
+            '<actuator>\n<general joint="j" dyntype="filter" actearly="true"/></actuator>',
             "",
-            "the text, <intvelocity>, line 7: an actuator with activation dynamics (`dyntype`) is "
-            'not supported; `without="actuator:actuator0"` leaves it out, `without="actuator"` all',
+            "the text, <general>, line 7: an actuator with `actearly` is not supported; "
+            '`without="actuator:actuator0"` leaves it out, `without="actuator"` all',
         ),
         (
             '<equality>\n<tendon tendon1="t" tendon2="s" polycoef="0 1 2 0 0"/></equality>'

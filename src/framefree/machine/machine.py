@@ -128,6 +128,16 @@ class Machine(Description):
         )
 
     @cached_property
+    def command_limits(self) -> tuple[np.ndarray, np.ndarray]:
+        """Bounds of what is commanded, (nu,) each: of activations where inputs follow them."""
+        lower, upper = (np.array(side) for side in self.input_limits)
+        for actuator in self.actuators:
+            if actuator.activation is not None:
+                lower[self.u_slice[actuator.name]] = actuator.activation.command_lower
+                upper[self.u_slice[actuator.name]] = actuator.activation.command_upper
+        return lower, upper
+
+    @cached_property
     def input_polytope(self) -> tuple[np.ndarray, np.ndarray]:
         """All limits of the inputs as A u <= b: A (rows, nu) and b (rows,)."""
         lower, upper = self.input_limits

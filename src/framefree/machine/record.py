@@ -27,10 +27,15 @@ from framefree.machine.tree import unknown
 VERSION = 1
 _KINDS = [getattr(joints, name) for name in joints.__all__ if name not in ("JointKind", "Custom")]
 _ACTUATORS = [
+    actuators.IntegratedActivation,
     actuators.JointForce,
+    actuators.JointMuscle,
+    actuators.LaggedActivation,
+    actuators.MuscleActivation,
     actuators.Propeller,
     actuators.SpinningPropeller,
     actuators.TendonForce,
+    actuators.TendonMuscle,
     actuators.TiltingPropeller,
     actuators.Wrench,
 ]

@@ -20,7 +20,8 @@ def input_matrix(state: Any) -> Matrix:
     B = ca.SX(state.v.shape[0], machine.nu)
     for actuator in machine.actuators:
         if actuator.nu:
-            columns = directions(state, actuator) @ constant(actuator.columns)
+            own = ca.SX(actuator.columns_at(*sensed(state, actuator)))
+            columns = directions(state, actuator) @ own
             B[:, machine.u_slice[actuator.name]] = columns
     return B
 
@@ -45,11 +46,10 @@ def input_load(state: Any, u: Matrix) -> Load:
 
 def effort(state: Any, actuator: Any, u: Matrix) -> Matrix:
     """Return the force or wrench of one actuator at the inputs u of all, without limits."""
-    total = ca.SX(constant(actuator.columns).shape[0], 1)
-    if actuator.nu:
-        own = u[state.machine.u_slice[actuator.name]]
-        total = ca.mtimes(constant(actuator.columns), own)
-    bias = actuator.bias(*sensed(state, actuator))
+    at = sensed(state, actuator)
+    columns, own = ca.SX(actuator.columns_at(*at)), u[state.machine.u_slice[actuator.name]]
+    total = columns @ own if actuator.nu else ca.SX(columns.shape[0], 1)
+    bias = actuator.bias(*at)
     return total if bias is None else total + bias
 
 

@@ -31,6 +31,7 @@ from framefree.motion.quantities import (
     LOADS,
     OF_PARAMETERS,
     UNDER_LOAD,
+    XV,
     Outputs,
     Recipe,
     recipe,
@@ -182,6 +183,8 @@ class Equations(ABC):
         made = self.own_recipe(name)
         if made is None and self._offered(name):
             made = recipe(name)
+            if made is not None and name == "input_matrix" and self._inputs_by_speed:
+                made = made._replace(inputs=XV)
         if made is None:
             raise EquationsError(
                 f"`{name}` is not a quantity of the {self.name} formulation; it has: "
@@ -212,6 +215,11 @@ class Equations(ABC):
     def takes_time(self, name: str) -> bool:
         """Tell whether a quantity depends on time, so that t is its last input."""
         return self.rheonomic
+
+    @property
+    def _inputs_by_speed(self) -> bool:
+        """Whether forces per input depend on speed, as those of muscles."""
+        return any(actuator.speed_dependent for actuator in self.machine.actuators)
 
     def own_recipe(self, name: str) -> Recipe | None:
         """Return the recipe of a quantity that only this formulation has; None for none."""
@@ -338,7 +346,10 @@ class Equations(ABC):
 
     @cached_property
     def input_matrix(self) -> Kernel:
-        """Joint forces per unit of each actuator input: ``input_matrix(x)`` (nv, nu)."""
+        """Joint forces per unit of each actuator input: ``input_matrix(x)`` (nv, nu).
+
+        With muscles, whose force depends on speed, ``input_matrix(x, v)``.
+        """
         return self.kernel("input_matrix")
 
     @cached_property

@@ -93,9 +93,66 @@ class FirstOrder(Drive):
         return np.flatnonzero(np.broadcast_to(self.time_constants, nu))
 
 
+@dataclass(frozen=True)
+class OwnActivations(Drive):
+    """The activations that a machine's actuators have themselves.
+
+    Parameters
+    ----------
+    machine : Machine
+    """
+
+    machine: Machine
+
+    def start(self, u: np.ndarray) -> np.ndarray:
+        """Return the inputs that are states."""
+        return np.asarray(u)[self._places]
+
+    def rate(self, z: Matrix, command: Matrix) -> Matrix:
+        """Return the rates of the activations; those at a limit do not pass it."""
+        lower, upper = self.machine.input_limits
+        rates = []
+        for k, (place, activation) in enumerate(self._parts):
+            rate = activation.rate(z[k], command[place])
+            held = ca.logic_or(
+                ca.logic_and(z[k] >= upper[place], rate > 0),
+                ca.logic_and(z[k] <= lower[place], rate < 0),
+            )
+            rates.append(ca.if_else(held, 0, rate))
+        return ca.vertcat(ca.SX(0, 1), *rates)
+
+    def u(self, z: Matrix, command: Matrix) -> Matrix:
+        """Return activations, within their limits, and commands where there is none."""
+        lower, upper = self.machine.input_limits
+        u = ca.SX(command)
+        for k, place in enumerate(self._places):
+            u[place] = clip(z[k], lower[place], upper[place])
+        return u
+
+    @property
+    def _parts(self) -> list[tuple[int, Any]]:
+        slices = self.machine.u_slice
+        active = [a for a in self.machine.actuators if a.activation is not None]
+        return [(slices[a.name].start, a.activation) for a in active]
+
+    @property
+    def _places(self) -> list[int]:
+        return [place for place, _ in self._parts]
+
+
+def drive_of(machine: Machine, lag: Drive | None) -> Drive | None:
+    """Return what lies between commands and inputs: the given drive, or the machine's own."""
+    active = [a.name for a in machine.actuators if a.activation is not None]
+    if active and lag is not None:
+        raise SimulationError(
+            f"`lag` must be left out: actuator `{active[0]}` has an activation of its own"
+        )
+    return OwnActivations(machine) if active else lag
+
+
 def limited(machine: Machine, command: Matrix) -> Matrix:
-    """Return a command within the limits of the inputs."""
-    lower, upper = machine.input_limits
+    """Return a command within its limits."""
+    lower, upper = machine.command_limits
     low, high = np.flatnonzero(np.isfinite(lower)), np.flatnonzero(np.isfinite(upper))
     result = ca.SX(command)
     for index, bounds, side in ((low, lower, ca.fmax), (high, upper, ca.fmin)):

@@ -10,6 +10,7 @@ from framefree.control.law import Timing
 from framefree.motion import ClosureError, Equations
 from framefree.motion.constrained import Constrained
 from framefree.motion.constrained.scales import velocity_units
+from framefree.simulate.actuation import drive_of
 from framefree.simulate.correspondence import Correspondence
 from framefree.simulate.errors import SimulationError
 from framefree.simulate.estimation import Estimation
@@ -97,7 +98,7 @@ class Segment:
             scene.reference,
             options.disturbances,
             options.limits,
-            options.drive,
+            drive_of(scene.machine, options.drive),
             options.ratio,
             options.delay,
             options.gated,
@@ -120,7 +121,12 @@ class Segment:
             return None
         period = max(options.ratio, 1) * options.dt
         return Predictor(
-            scene.machine, scene.law.machine, options.drive, options.limits, period, options.lead
+            scene.machine,
+            scene.law.machine,
+            drive_of(scene.machine, options.drive),
+            options.limits,
+            period,
+            options.lead,
         )
 
     def _estimation(self) -> Estimation | None:
@@ -134,7 +140,7 @@ class Segment:
             SensorArray(scene.machine, options.sensors) if options.sensors else None,
             options.estimator,
             options.observer,
-            options.drive,
+            drive_of(scene.machine, options.drive),
             options.ratio * options.dt,
         )
 

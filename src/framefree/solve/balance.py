@@ -94,7 +94,7 @@ class Balance:
     def _load(self) -> Matrix:
         """The joint force (nv) of actuators and constraints."""
         s = self._symbols
-        B = self._of_tree("input_matrix", "x")
+        B = self._of_tree("input_matrix", *self.tree.quantity("input_matrix").inputs)
         return (
             B @ s["u"] + self._of_tree("input_bias", "x", "v") + self._constraint["A"].T @ s["lam"]
         )
@@ -155,7 +155,8 @@ class Balance:
 
     def force(self, x: np.ndarray, v: np.ndarray, u: np.ndarray) -> np.ndarray:
         """Return the joint forces (nv) of the actuators."""
-        B = self.tree.functions["input_matrix"](x).full().reshape(self.machine.nv, -1)
+        at = (x, v)[: len(self.tree.quantity("input_matrix").inputs)]
+        B = self.tree.functions["input_matrix"](*at).full().reshape(self.machine.nv, -1)
         return B @ u + self.tree.functions["input_bias"](x, v).full().ravel()
 
     def acceleration(self, x: np.ndarray, v: np.ndarray, u: np.ndarray) -> ConstrainedSolution:

@@ -5,7 +5,7 @@ To add one, subclass `JointActuator`, `TendonActuator` or `FrameActuator` and gi
 1. ``nu`` and ``u_names``: its inputs;
 2. ``columns``: the generalised force on its joint (nv x nu), the force along its tendon (1 x nu),
    or the wrench on its frame in the frame's axes (6 x nu, linear part first), per unit of each
-   input;
+   input; ``columns_at(x, v)`` instead where they are not constant;
 3. ``bias(x, v)``: the force or wrench without input, a function of the coordinates and velocities
    of its joint, or of length and rate of its tendon, over casadi; None where there is none.
 
@@ -14,7 +14,7 @@ by `framefree.motion`, where Jacobians live.
 """
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -29,6 +29,10 @@ class Actuator(Part, ABC):
     name: str
     lower: Any
     upper: Any
+    activation: Any = None
+    """What the input follows as a state of its own, or None."""
+    speed_dependent: ClassVar[bool] = False
+    """Whether force or wrench per input depends on speed."""
 
     @property
     def nu(self) -> int:
@@ -44,6 +48,10 @@ class Actuator(Part, ABC):
     @abstractmethod
     def columns(self) -> Any:
         """Force or wrench per unit of each input."""
+
+    def columns_at(self, x: Any, v: Any) -> Any:
+        """Force or wrench per unit of each input at a position and velocity, if they matter."""
+        return self.columns
 
     def bias(self, x: Any, v: Any) -> Any:
         """Force or wrench without input, or None."""

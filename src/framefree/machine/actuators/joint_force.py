@@ -28,6 +28,8 @@ class JointForce(Motor, JointActuator):
     bias_terms : (3,)
     lower, upper : number
         Limits of the input u.
+    activation : Activation or None
+        How u follows commands, where it is a state of its own.
     force_lower, force_upper : number
         Limits of the motor's force f, Nm or N, for controllers and checks.
     """
@@ -41,6 +43,7 @@ class JointForce(Motor, JointActuator):
     upper: Any = np.inf
     force_lower: Any = -np.inf
     force_upper: Any = np.inf
+    activation: Any = None
 
 
 def motors(joints: Iterable[Joint], suffix: str = "") -> tuple[JointForce, ...]:

@@ -5,6 +5,7 @@ from typing import Any
 import casadi
 import numpy as np
 
+from framefree.machine.actuators.activation import Activation
 from framefree.machine.actuators.base import Actuator
 from framefree.machine.part import checked_name, set_field
 from framefree.machine.problems import MachineError
@@ -37,6 +38,8 @@ class Motor(Actuator):
         for field in ("force_lower", "force_upper"):
             what = f"`{field}` of actuator `{self.name}`"
             set_field(self, field, float(numbers(getattr(self, field), (), what, finite=False)))
+        if self.activation is not None and not isinstance(self.activation, Activation):
+            raise MachineError(f"`activation` of actuator `{self.name}` must be an Activation")
         if self.force_lower > self.force_upper:
             raise MachineError(f"the force limits of actuator `{self.name}` are inverted")
 

@@ -25,6 +25,8 @@ class TendonForce(Motor, TendonActuator):
     bias_terms : (3,)
     lower, upper : number
         Limits of the input u.
+    activation : Activation or None
+        How u follows commands, where it is a state of its own.
     force_lower, force_upper : number
         Limits of the motor's force f, N, for controllers and checks.
     """
@@ -38,3 +40,4 @@ class TendonForce(Motor, TendonActuator):
     upper: Any = np.inf
     force_lower: Any = -np.inf
     force_upper: Any = np.inf
+    activation: Any = None

@@ -7,6 +7,12 @@ from typing import Any
 import numpy as np
 
 from framefree.machine.actuators import Actuator, JointForce, TendonForce, Wrench
+from framefree.machine.formats.mjcf_activation import (
+    activation_of,
+    input_limits,
+    is_muscle,
+    muscle_of,
+)
 from framefree.machine.formats.mjcf_engine import column, enabled, ends, value
 from framefree.machine.formats.mjcf_tree import BALL, FREE, HINGE, SLIDE, MjcfTree
 from framefree.machine.formats.poses import pose_of_quaternion
@@ -82,25 +88,27 @@ def _actuator(
         tendon = tendons.get(int(model.actuator_trnid[i, 0]))
         if tendon is None:  # it was refused already
             return None
+        if is_muscle(model, i):
+            return muscle_of(model, i, name, tendon.name, tendon=True)
         gear = model.actuator_gear[i, :1]
         return TendonForce(name, tendon.name, gear, **_servo(model, i))
     return _joint_force(model, tree, i, name)
 
 
 def _refuse_dynamics(model: Any, i: int) -> None:
+    muscle = is_muscle(model, i)
     unsupported = {
-        "activation dynamics (`dyntype`)": model.actuator_dyntype[i]
-        != value("mjtDyn", "mjDYN_NONE"),
         "a delay": column(model, "actuator_delay", i) != 0,
         "several inputs or outputs": column(model, "actuator_ctrlnum", i, 1) != 1
         or column(model, "actuator_outnum", i, 1) != 1,
-        "a gain that is not constant": model.actuator_gaintype[i]
-        != value("mjtGain", "mjGAIN_FIXED")
+        "a gain that is not constant": not muscle
+        and model.actuator_gaintype[i] != value("mjtGain", "mjGAIN_FIXED")
         and (
             model.actuator_gaintype[i] != value("mjtGain", "mjGAIN_AFFINE")
             or bool(np.any(model.actuator_gainprm[i][1:3]))
         ),
-        "this bias": model.actuator_biastype[i]
+        "this bias": not muscle
+        and model.actuator_biastype[i]
         not in (value("mjtBias", "mjBIAS_NONE"), value("mjtBias", "mjBIAS_AFFINE")),
     }
     words = [name for name, present in unsupported.items() if present]
@@ -110,7 +118,7 @@ def _refuse_dynamics(model: Any, i: int) -> None:
 
 def _servo(model: Any, i: int) -> dict[str, Any]:
     """Return gain, bias and limits of a motor."""
-    (lower, upper), (low, high) = _input_limits(model, i), _force_limits(model, i)
+    (lower, upper), (low, high) = input_limits(model, i), _force_limits(model, i)
     return {
         "gain": float(model.actuator_gainprm[i, 0]),
         "bias_terms": _bias(model, i),
@@ -118,6 +126,7 @@ def _servo(model: Any, i: int) -> dict[str, Any]:
         "upper": upper,
         "force_lower": low,
         "force_upper": high,
+        "activation": activation_of(model, i),
     }
 
 
@@ -126,19 +135,13 @@ def _bias(model: Any, i: int) -> np.ndarray:
     return np.array(model.actuator_biasprm[i][:3]) if affine else np.zeros(3)
 
 
-def _input_limits(model: Any, i: int) -> tuple[float, float]:
-    if not model.actuator_ctrllimited[i] or not enabled(model, "CLAMPCTRL"):
-        return -np.inf, np.inf
-    return ends(model.actuator_ctrlrange[i])
-
-
 def _force_limits(model: Any, i: int) -> tuple[float, float]:
     if not model.actuator_forcelimited[i]:
         return -np.inf, np.inf
     return ends(model.actuator_forcerange[i])
 
 
-def _joint_force(model: Any, tree: MjcfTree, i: int, name: str) -> JointForce | None:
+def _joint_force(model: Any, tree: MjcfTree, i: int, name: str) -> Actuator | None:
     transmission = int(model.actuator_trntype[i])
     in_parent = transmission == value("mjtTrn", "mjTRN_JOINTINPARENT")
     if transmission != value("mjtTrn", "mjTRN_JOINT") and not in_parent:
@@ -147,6 +150,10 @@ def _joint_force(model: Any, tree: MjcfTree, i: int, name: str) -> JointForce | 
     if joint not in tree.joint_names:
         tree.ignored.append(f"actuator `{name}`: its joint was replaced by the fixed base")
         return None
+    if is_muscle(model, i):
+        if model.jnt_type[joint] not in (HINGE, SLIDE):
+            raise MachineError("a muscle on a ball or free joint is not supported")
+        return muscle_of(model, i, name, tree.joint_names[joint], tendon=False)
     kind, gear, bias = int(model.jnt_type[joint]), np.array(model.actuator_gear[i]), _bias(model, i)
     if kind in (HINGE, SLIDE):
         gear = gear[:1]
@@ -167,10 +174,12 @@ def _wrench(model: Any, tree: MjcfTree, i: int, name: str) -> Wrench:
     bias = _bias(model, i)
     if reference >= 0:
         raise MachineError("an actuator on a site with a `refsite` is not supported")
+    if is_muscle(model, i) or activation_of(model, i) is not None:
+        raise MachineError("an actuator on a site with an activation is not supported")
     if bias[0] or bias[2]:  # a site's length is zero, so that bias[1] does nothing
         raise MachineError("an actuator on a site with a bias is not supported")
     gain = float(model.actuator_gainprm[i, 0])
-    lower, upper = _input_limits(model, i)
+    lower, upper = input_limits(model, i)
     low, high = _force_limits(model, i)
     if gain and model.actuator_forcelimited[i]:
         bounds = sorted((low / gain, high / gain))
@@ -189,8 +198,8 @@ def keyframes(model: Any, tree: MjcfTree, driven: list[Actuator]) -> list[Keyfra
     result = []
     for i in range(model.nkey):
         x, v = _state(model, tree, model.key_qpos[i], model.key_qvel[i])
-        ctrl = model.key_ctrl[i]
-        u = {name: ctrl[k : k + 1] for k, name in enumerate(inputs) if name in known}
+        values = [_input(model, i, k) for k in range(len(inputs))]
+        u = {name: values[k] for k, name in enumerate(inputs) if name in known}
         result.append(Keyframe(model.key(i).name or f"key{i}", x, v, u))
     start, _ = _state(model, tree, model.qpos0, np.zeros(model.nv))
     neutral = {joint.name: joint.kind.neutral for joint in tree.joints}
@@ -198,6 +207,14 @@ def keyframes(model: Any, tree: MjcfTree, driven: list[Actuator]) -> list[Keyfra
     if moved and "initial" not in {key.name for key in result}:
         result.append(Keyframe("initial", start))
     return result
+
+
+def _input(model: Any, key: int, actuator: int) -> np.ndarray:
+    """Return the input of an actuator in a keyframe: its activation if it has one, or control."""
+    at = int(model.actuator_actadr[actuator])
+    return (
+        model.key_ctrl[key][actuator : actuator + 1] if at < 0 else model.key_act[key][at : at + 1]
+    )
 
 
 def _state(model: Any, tree: MjcfTree, qpos: Any, qvel: Any) -> tuple[dict, dict]:

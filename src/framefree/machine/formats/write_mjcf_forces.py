@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from framefree.machine.actuators import JointForce, Motor, Propeller, TendonForce, Wrench
+from framefree.machine.actuators import JointForce, Motor, Muscle, Propeller, TendonForce, Wrench
 from framefree.machine.coupling import Coupling, Linear, Polynomial
 from framefree.machine.formats.markup import Element
 from framefree.machine.formats.poses import posed
+from framefree.machine.formats.write_mjcf_activation import input_of, muscle
 from framefree.machine.formats.write_mjcf_joints import limits_of
 from framefree.machine.formats.writing import node, unused
 from framefree.machine.joints import Continuous, Free, Planar, Spherical
@@ -107,7 +108,9 @@ def actuators(machine: Machine, add_site: AddSite, problems: Problems) -> Elemen
     taken |= {f"{loop.name}_{end}" for loop in machine.loops for end in "ab"}
     for actuator in machine.actuators:
         with problems.at(f"actuator `{actuator.name}`"):
-            if isinstance(actuator, TendonForce):
+            if isinstance(actuator, Muscle):
+                section.children.append(muscle(actuator))
+            elif isinstance(actuator, TendonForce):
                 section.children.append(
                     _motor(actuator, {"tendon": actuator.tendon}, actuator.gear)
                 )
@@ -158,7 +161,7 @@ def _motor(actuator: Motor, target: dict[str, str], gear: Any) -> Element:
         gainprm=float(actuator.gain),
         biastype="affine" if bias.any() else "none",
         biasprm=bias if bias.any() else None,
-        **limits_of("ctrl", float(actuator.lower[0]), float(actuator.upper[0])),
+        **input_of(actuator),
         **limits_of("force", actuator.force_lower, actuator.force_upper),
     )
 
@@ -200,6 +203,7 @@ def keyframes(machine: Machine, without_inputs: bool, problems: Problems) -> Ele
     for key in machine.keyframes:
         x, v, u = machine.keyframe(key.name)
         ctrl = u if len(u) and not without_inputs else None
+        active = [machine.u_slice[a.name].start for a in machine.actuators if a.activation]
         section.children.append(
             node(
                 "key",
@@ -207,6 +211,7 @@ def keyframes(machine: Machine, without_inputs: bool, problems: Problems) -> Ele
                 qpos=layout.x_to(x) if machine.nx else None,
                 qvel=layout.v_to(x, v) if machine.nv else None,
                 ctrl=ctrl,
+                act=None if ctrl is None or not active else u[active],
             )
         )
     return section

@@ -146,6 +146,7 @@ class System:
     x_slice, v_slice, u_slice = Machine.x_slice, Machine.v_slice, Machine.u_slice
     joint_index, joint = Machine.joint_index, Machine.joint
     input_limits, input_polytope = Machine.input_limits, Machine.input_polytope
+    command_limits = Machine.command_limits
     neutral, random, rate_matrix = Machine.neutral, Machine.random, Machine.rate_matrix
     integrate, difference = Machine.integrate, Machine.difference
     normalise = Machine.normalise

@@ -179,6 +179,8 @@ class MujocoRunner(Runner):
         dt = self.clock.dt
         state = held_command(self.control, self.loop, state, t, dt, fixed)
         inputs = {**state, **fixed, "time": t, "h": dt}
+        if self.drive is not None:  # MuJoCo holds inputs over a step: those in its middle
+            inputs["drive"] = self.drive(state["drive"], state["held"], dt / 2)
         u, force = self.forces(**{name: inputs[name] for name in self.loop.symbols})
         if self.written.actuators:
             self.data.ctrl[:] = u
@@ -272,7 +274,11 @@ class MjcfPart:
         ]
         fluid = machine.fluid if self.fluid else None
         tendons = [replace(t, friction=0.0) for t in machine.tendons if self.tendons]
-        actuators = machine.actuators if self.actuators else ()
+        # Inputs are activations, which the loop moves itself.
+        actuators = [
+            a if a.activation is None else replace(a, activation=None)
+            for a in (machine.actuators if self.actuators else ())
+        ]
         return replace(
             machine,
             joints=joints,
