@@ -110,7 +110,7 @@ def test_joints_that_lead_wrong():
 def test_wrong_types():
     assert problems_of([A, "b"], [JA], springs=[B], fluid=3, keyframes=["home"]) == (
         "`bodies` must hold Body, got str",
-        "`springs` must hold Spring or EulerSpring, got Body",
+        "`springs` must hold Spring or EulerSpring or ConstantForce, got Body",
         "`keyframes` must hold Keyframe, got str",
         "`fluid` must be a Fluid or None, got int",
     )

@@ -226,7 +226,15 @@ class TestMjcfFiles:
         assert "height field" in message_of(f"<mujoco><asset>{field}</asset></mujoco>")
         for number in ("30000", "3e4", "inf"):
             mesh = f'<mesh name="m" builtin="supersphere" params="{number} 1 1"/>'
-            assert "below 1000" in message_of(f"<mujoco><asset>{mesh}</asset></mujoco>")
+            assert "more than 40000 squares" in message_of(
+                f"<mujoco><asset>{mesh}</asset></mujoco>"
+            )
+        long = f'<replicate count="40000">{BODY}</replicate>'
+        words = message_of(f"<mujoco><worldbody>{long}</worldbody></mujoco>")
+        assert "more than 5000 elements" in words
+        plates = '<mesh name="{}" builtin="plate" params="150 150"/>'
+        plates = plates.format("a") + plates.format("b")
+        assert "squares in all" in message_of(f"<mujoco><asset>{plates}</asset></mujoco>")
         harmless = (
             '<mujoco><size memory="900T"/><custom><numeric name="n" size="2000000000"/></custom>'
             '<asset><texture name="t" type="2d" builtin="flat" width="90000" height="90000"/>'
@@ -245,7 +253,7 @@ class TestMjcfFiles:
         if "line" in message:  # early versions of MuJoCo 3 give none
             assert message.startswith("part.xml, <body> `light`, line 2: mass and")
         path.write_text('<mujoco>\n<worldbody>\n<geom sise="1"/></worldbody></mujoco>')
-        assert message_of(path).startswith("m.xml, <geom>, line 3: Schema violation")
+        assert message_of(path).startswith("m.xml, <geom>, line 3: MJCF has no attribute `sise`")
 
     def test_nothing_is_written_to_the_current_folder(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)

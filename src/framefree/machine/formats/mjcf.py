@@ -33,9 +33,9 @@ from framefree.machine.spring import ConstantForce
 
 def read_mjcf(source: Source, root: Element, options: ReadOptions) -> Machine:
     """Return the machine that a <mujoco> element describes."""
-    document = document_of(source, root, options)
-    model, warnings = compiled(document)
     problems = Problems()
+    document = document_of(source, root, options, problems)
+    model, warnings = compiled(document, problems)
     ignored = [*document.ignored, *refuse(model, document, options, problems)]
     tree = MjcfTree(model, document, options, problems)
     cables = tendons(model, tree, problems)
@@ -68,13 +68,17 @@ def read_mjcf(source: Source, root: Element, options: ReadOptions) -> Machine:
         raise ReadError(f"{source.name}: {error}") from error
 
 
-def compiled(document: Document) -> tuple[Any, list[str]]:
-    """Return MuJoCo's model of a document, and its warnings."""
+def compiled(document: Document, problems: Problems) -> tuple[Any, list[str]]:
+    """Return MuJoCo's model of a document, and its warnings.
+
+    Where it does not compile, problems that are known are likely the cause and are raised alone.
+    """
     mujoco = mujoco_module()
     with mujoco_messages() as messages:
         try:
             model = mujoco.MjModel.from_xml_string(document.text)
         except (ValueError, TypeError, RuntimeError, mujoco.FatalError, MemoryError) as error:
+            problems.raise_if_any(ReadError)
             raise ReadError(document.explain(str(error))) from None
     return model, [document.explain(message) for message in messages]
 

@@ -31,9 +31,10 @@ def fluid_of(model: Any, tree: MjcfTree, problems: Problems) -> Fluid | None:
     if density == viscosity == 0.0 or still:
         return None
     if "fluid" in tree.options.without:
+        where = tree.document.where_set("option", "density" if density else "viscosity")
         tree.ignored.append(
-            f"{tree.document.where('option', '', 0)}: a fluid, `density` {density:g} and "
-            f"`viscosity` {viscosity:g} (left out on request)"
+            f"{where}: a fluid, `density` {density:g} and `viscosity` {viscosity:g} "
+            "(left out on request)"
         )
         return None
     immersed: list[InFluid] = []

@@ -10,25 +10,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from pathlib import Path
 
-from framefree.machine.formats.markup import (
-    MAX_DEPTH,
-    MAX_ELEMENTS,
-    Element,
-    Place,
-    ReadError,
-    parse,
-    quoted,
-)
+from framefree.machine.formats.markup import Element, Place, ReadError, parse, quoted
+from framefree.machine.formats.mjcf_schema import Known, schema
+from framefree.machine.formats.mjcf_sizes import Sizes, whole
 from framefree.machine.formats.options import ReadOptions
 from framefree.machine.formats.source import Source, bytes_of
-from framefree.machine.problems import Problems
-
-MAX_CELLS = 1_000_000
-"""Largest height field."""
+from framefree.machine.problems import Problems, known_names
 
 _DROPPED = {
     "visual": "",
@@ -85,6 +77,7 @@ class Document:
     _lines: list[str] = field(default_factory=list)
     _named: dict[tuple[str, str], str] = field(default_factory=dict)
     _ordered: dict[str, list[str]] = field(default_factory=dict)
+    _settings: dict[tuple[str, str], str] = field(default_factory=dict)
     _file: str = ""
 
     def where(self, group: str, name: str, index: int = 0) -> str:
@@ -95,6 +88,10 @@ class Document:
         if index < len(ordered):
             return ordered[index]
         return f"{self._file}, {group} number {index} (it has no name)"
+
+    def where_set(self, tag: str, attribute: str) -> str:
+        """Return where an option was set last: there may be several <option>."""
+        return self._settings.get((tag, attribute), f"{self._file}, <{tag}>")
 
     def explain(self, message: str) -> str:
         """Return MuJoCo's message with its line led back to the file it comes from."""
@@ -110,23 +107,30 @@ class Document:
 _GROUPS = {"equality": "equality", "actuator": "actuator", "tendon": "tendon", "keyframe": "key"}
 
 
-def document_of(source: Source, root: Element, options: ReadOptions) -> Document:
-    """Return the safe text of a model.
+def document_of(
+    source: Source, root: Element, options: ReadOptions, problems: Problems
+) -> Document:
+    """Return the safe text of a model, without elements that are refused.
+
+    `problems` gets every element that is refused, every name that MJCF does not have, and every
+    file that may not be read.
 
     Raises
     ------
     ReadError
-        Listing every element that is refused, and every file that may not be read.
+        If the model asks for too much.
     """
-    writer = _MjcfTextWriter(source, options)
+    writer = _MjcfTextWriter(source, options, problems)
     writer.write(root)
-    writer.problems.raise_if_any(ReadError)
     return writer.document
 
 
 @dataclass(frozen=True)
 class _Item:
-    """An element in its file, how often it is repeated, and the section it stands in."""
+    """An element in its file, how often it is repeated, and the section it stands in.
+
+    `inside` is what MuJoCo knows of the element that holds it; None where that is not asked.
+    """
 
     element: Element
     file: str
@@ -135,21 +139,27 @@ class _Item:
     section: str = ""
     closing: bool = False
     depth: int = 0
+    inside: Known | None = None
+
+    @property
+    def known(self) -> Known | None:
+        """What MuJoCo knows of the element."""
+        return None if self.inside is None else self.inside.child(self.element.tag)
 
 
 class _MjcfTextWriter:
-    def __init__(self, source: Source, options: ReadOptions) -> None:
+    def __init__(self, source: Source, options: ReadOptions, problems: Problems) -> None:
         self.source = source
         self.options = options
-        self.problems = Problems()
+        self.problems = problems
         self.document = Document(_file=source.name)
         self.dropped: Counter[str] = Counter()
         self.included: set[Path] = set()
-        self.total = 0
+        self.sizes = Sizes()
         self.folders = {"meshdir": "", "strip": ""}
 
     def write(self, root: Element) -> None:
-        top = _Item(root, self.source.name, self.source.folder)
+        top = _Item(root, self.source.name, self.source.folder, inside=schema())
         items = list(self._expanded(top))
         self._note_folders(items)
         parts = []
@@ -187,24 +197,48 @@ class _MjcfTextWriter:
                     stack.append(one)
                 elif self._keeps(one):
                     yield one
-                    stack.append(_with(one, closing=True))
+                    stack.append(replace(one, closing=True))
                     stack.extend(self._children(one))
 
     def _children(self, item: _Item) -> list[_Item]:
         times = item.times
         if item.element.tag == "replicate":
-            times *= self._count(item, "count")
+            times *= whole(self._place(item), "count")
         section = item.section or (item.element.tag if item.depth == 1 else "")
         return [
-            _Item(child, item.file, item.folder, times, section, depth=item.depth + 1)
+            replace(
+                item,
+                element=child,
+                times=times,
+                section=section,
+                depth=item.depth + 1,
+                inside=item.known,
+            )
             for child in reversed(item.element.children)
         ]
 
+    def _has(self, item: _Item) -> bool:
+        """Tell whether MJCF has an element where it stands, and note all names that it has not."""
+        element, place = item.element, self._place(item)
+        if item.inside is None:
+            return True
+        if item.known is None:
+            place.problem(
+                f"MJCF has no <{element.tag}> there{_nearest(element.tag, item.inside.children)}"
+            )
+            return False
+        for name in element.attributes:
+            if name not in item.known.attributes:
+                place.problem(
+                    f"MJCF has no attribute `{name}` of <{element.tag}>"
+                    f"{_nearest(name, item.known.attributes)}"
+                )
+        return True
+
     def _keeps(self, item: _Item) -> bool:
         tag = item.element.tag
-        self.total += item.times
-        if self.total > MAX_ELEMENTS or item.depth > MAX_DEPTH:
-            self._stop(item, f"more than {MAX_ELEMENTS} elements, or {MAX_DEPTH} levels")
+        if not self.sizes.fits(self._place(item), item.times, item.depth):
+            self.problems.raise_if_any(ReadError)
         # Tendons stay: others may refer to them. What they do is left out after compiling.
         if tag in ("actuator", "equality") and tag in self.options.without and item.depth == 1:
             self.dropped[tag] += len(item.element.children)
@@ -216,20 +250,7 @@ class _MjcfTextWriter:
             if item.section != "default":  # a default that nothing uses moves nothing
                 self._place(item).problem(f"<{tag}> is refused: {_REFUSED[tag]}")
             return False
-        if tag == "hfield" and self._count(item, "nrow") * self._count(item, "ncol") > MAX_CELLS:
-            self._place(item).problem(f"a height field has at most {MAX_CELLS} cells")
-        if tag == "mesh" and "builtin" in item.element.attributes:
-            self._check_made_mesh(item)
-        return True
-
-    def _check_made_mesh(self, item: _Item) -> None:
-        """Refuse a mesh that MuJoCo makes itself, with more faces than memory holds."""
-        for word in (item.element.get("params") or "").split():
-            match = re.match(r"[+-]?([0-9]*)", word)
-            if "e" in word.lower() or "n" in word.lower() or (match and len(match.group(1)) > 3):
-                self._place(item).problem(
-                    f"`params` of a made mesh must be below 1000, got {word[:40]}"
-                )
+        return self._has(item)
 
     def _included(self, item: _Item) -> list[_Item]:
         """Return the children of the root of an included file, in place of the <include>."""
@@ -250,8 +271,7 @@ class _MjcfTextWriter:
             place.problem(f"`{name}` must start with <mujocoinclude>, got <{root.tag}>")
             return []
         return [
-            _Item(child, name, path.parent, item.times, item.section, depth=item.depth)
-            for child in root.children
+            replace(item, element=child, file=name, folder=path.parent) for child in root.children
         ]
 
     def _beside(self, item: _Item, name: str) -> Path | None:
@@ -271,7 +291,12 @@ class _MjcfTextWriter:
                 self.folders["strip"] = item.element.get("strippath") or self.folders["strip"]
 
     def _attributes(self, item: _Item) -> dict[str, str]:
-        tag, attributes = item.element.tag, dict(item.element.attributes)
+        tag, known = item.element.tag, item.known
+        attributes = {
+            name: value
+            for name, value in item.element.attributes.items()
+            if known is None or name in known.attributes  # others are noted already
+        }
         if tag == "compiler":
             return {k: v for k, v in attributes.items() if k not in _COMPILER_DROPPED}
         if tag == "material":
@@ -291,8 +316,7 @@ class _MjcfTextWriter:
             return ""
         if self.folders["strip"] == "true":
             file = re.split(r"[/\\]", file)[-1]
-        folder = self.folders["meshdir"]
-        path = self.source.find(str(Path(folder) / file)) if folder else self.source.find(file)
+        path = self._beside_model_or_include(item, file)
         if path is None:
             inside = "the model's folder" if self.source.folder else "a model given as text"
             place.problem(f"`{file}` is not a file in {inside} or in the given `packages`")
@@ -302,36 +326,38 @@ class _MjcfTextWriter:
             self.document.meshes[name] = str(path)
         return str(path)
 
+    def _beside_model_or_include(self, item: _Item, file: str) -> Path | None:
+        """Return a file in the mesh folder of the model, or of the included file that names it."""
+        folder = self.folders["meshdir"]
+        named = str(Path(folder) / file) if folder else file
+        places = [named]
+        if item.folder is not None:
+            places += [str(item.folder / named), str(item.folder / file)]
+        return next((path for path in map(self.source.find, places) if path is not None), None)
+
     # ------------------------------------------------------------------ places
 
     def _note_name(self, item: _Item) -> None:
         name, words = item.element.get("name"), _words(item)
         tag = "joint" if item.element.tag == "freejoint" else item.element.tag
         group = _GROUPS.get(item.section, tag)
+        if tag in ("option", "flag", "compiler"):
+            for attribute in item.element.attributes:
+                self.document._settings[tag, attribute] = words
         if name:
             self.document._named.setdefault((group, name), words)
-        if (item.section in _GROUPS and item.depth == 2) or tag == "option":
+        if item.section in _GROUPS and item.depth == 2:
             # MuJoCo keeps the order of these; bodies and joints may come from a <replicate>.
             self.document._ordered.setdefault(group, []).append(words)
 
     def _place(self, item: _Item) -> Place:
         return Place(item.file, item.element, _label(item.element), self.problems)
 
-    def _count(self, item: _Item, name: str) -> int:
-        value = (item.element.get(name) or "1").strip()
-        if not re.fullmatch(r"\+?[0-9]{1,9}", value):
-            return 1 if self._place(item).number(name, 1.0) is None else MAX_ELEMENTS + 1
-        return int(value)
 
-    def _stop(self, item: _Item, what: str) -> None:
-        self._place(item).problem(f"refused: {what}")
-        self.problems.raise_if_any(ReadError)
-
-
-def _with(item: _Item, *, closing: bool) -> _Item:
-    return _Item(
-        item.element, item.file, item.folder, item.times, item.section, closing, item.depth
-    )
+def _nearest(name: str, known: Iterable[str]) -> str:
+    """Return the names most like a misspelt one, in words."""
+    near = get_close_matches(name, list(known), 3)
+    return f"; did you mean {known_names(near)}?" if near else f"; there are {known_names(known)}"
 
 
 def _label(element: Element) -> str:
