@@ -11,6 +11,7 @@ import framefree
 ROOT = Path(framefree.__file__).parent
 
 EXTRAS = {
+    "clarabel": "extra `identify`",
     "jax": "extra `learn`",
     "mujoco": "extra `models`",
     "pinocchio": "extra `peers`",

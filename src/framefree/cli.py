@@ -22,6 +22,7 @@ from framefree.errors import FramefreeError
 if TYPE_CHECKING:
     from framefree.gallery.shared.results import Result
     from framefree.gallery.shared.scenario import Scenario
+    from framefree.identify import Fit
     from framefree.look.report.content import Table as Rows
     from framefree.machine import Machine
 
@@ -245,6 +246,66 @@ def export(
     eom = equations(_machine(machine, base), formulation)
     for path in eom.kernel(quantity).c_source().write(folder):
         out.print(f"written: {path}", highlight=False)
+
+
+@app.command()
+def identify(
+    machine: MachineName,
+    data: Annotated[
+        list[Path], typer.Argument(help="CSV or Parquet files, or folders of saved runs.")
+    ],
+    folder: Annotated[Path, typer.Option("--out", help="Folder for the results.")],
+    unknown: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What is not known: bodies, friction, damping, armature, a body, or a path such "
+            "as link3.mass; may be repeated. Default: all of a driven arm."
+        ),
+    ] = None,
+    cutoff: Annotated[
+        float | None,
+        typer.Option(help="Of the filter on both sides, Hz; default a tenth of the rate, or 10."),
+    ] = None,
+    delay: Annotated[bool, typer.Option(help="Whether forces may act later than recorded.")] = True,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(metavar="OURS=THEIRS", help="A column's name in the file; may be repeated."),
+    ] = None,
+    held_back: Annotated[
+        float, typer.Option(help="Share at the end of each file that only judges the fit.")
+    ] = 0.2,
+    base: Base = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fit what is not known of a machine to recorded motions; exit code 1 when in doubt."""
+    from framefree.identify import fit, results
+    from framefree.identify.files import recordings
+    from framefree.look.report import write
+    from framefree.look.report.identified import fit_page
+
+    subject = _machine(machine, base)
+    used, tests, chosen = recordings(data, subject, column or [], held_back, cutoff)
+    settings = {"unknown": unknown} if unknown else {}
+    found = fit(subject, used, cutoff=chosen, delay=delay, test=tests, **settings)
+    results.write(found, folder)
+    page = write(fit_page(found), folder / "report.html")
+    if as_json:
+        print(json.dumps(results.to_dict(found), indent=2))
+    else:
+        _print_fit(found)
+        out.print(f"report: {page}", highlight=False, markup=False, soft_wrap=True)
+    raise typer.Exit(1 if found.doubts else 0)
+
+
+def _print_fit(found: "Fit") -> None:
+    from framefree.look.report.identified import base_table, residual_table
+
+    out.print(_rows(residual_table({"used": found.training, "not used": found.test})))
+    out.print(_rows(base_table(found)))
+    delay = f"{1e3 * found.delay:.4g} ms (deviation {1e3 * found.delay_deviation:.2g} ms)"
+    out.print(f"delay of the forces: {delay}", highlight=False)
+    for doubt in found.doubts:
+        err.print(doubt, style="bold red", highlight=False, markup=False, soft_wrap=True)
 
 
 @app.command()

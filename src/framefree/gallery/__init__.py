@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from framefree.errors import FramefreeError
-from framefree.gallery.machines.arms import ball_chain, iiwa, revolute_chain
+from framefree.gallery.machines.arms import ball_chain, driven_iiwa, iiwa, revolute_chain
 from framefree.gallery.machines.auv import auv
 from framefree.gallery.machines.chains import chain
 from framefree.gallery.machines.classics import (
@@ -56,6 +56,7 @@ MACHINES: dict[str, Callable[[], Machine]] = {
     "cylinder": cylinder,
     "box": box,
     "iiwa": iiwa,
+    "driven-iiwa": driven_iiwa,
     "scara": scara,
     "six-joint-arm": six_joint_arm,
     "seven-joint-arm": seven_joint_arm,

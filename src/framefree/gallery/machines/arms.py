@@ -1,9 +1,11 @@
 """Serial arms with published or simple parameters."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from framefree.geometry import Moments, euler
-from framefree.machine import Body, Frame, Joint, Machine, Revolute, Spherical
+from framefree.machine import Body, Frame, Joint, Machine, Revolute, Spherical, motors
 
 _HALF = np.pi / 2
 
@@ -67,3 +69,46 @@ def ball_chain(n: int = 10, length: float = 0.1, mass: float = 0.2) -> Machine:
     ]
     bodies = [Body(f"link{i}", rod) for i in range(n)]
     return Machine(tuple(bodies), tuple(joints), name="ball chain")
+
+
+# Limits of the LBR iiwa 14 R820, deg, deg/s, Nm, by its data sheet. Its friction and drive inertia
+# are not published: those below are of the size that identified arms of this class show.
+_IIWA_RANGE = (170, 120, 170, 120, 170, 120, 175)
+_IIWA_SPEED = (85, 85, 100, 75, 130, 135, 135)
+_IIWA_EFFORT = (320, 320, 176, 176, 110, 40, 40)
+_IIWA_ARMATURE = (0.60, 0.60, 0.35, 0.35, 0.20, 0.10, 0.06)
+_IIWA_DAMPING = (0.9, 1.1, 0.6, 0.7, 0.4, 0.25, 0.15)
+_IIWA_FRICTION = (1.6, 2.0, 1.2, 1.3, 0.8, 0.5, 0.35)
+_IIWA_ASYMMETRY = (0.15, -0.20, 0.08, 0.10, -0.06, 0.04, -0.03)
+
+
+def driven_iiwa(*, friction: bool = True) -> Machine:
+    """Return the arm of `iiwa` with motors, limits, drive inertia and friction of every joint.
+
+    Parameters
+    ----------
+    friction : bool
+        Whether there is friction: viscous, and Coulomb friction that differs by direction.
+    """
+    arm, joints = iiwa(), []
+    for i, joint in enumerate(arm.joints):
+        rough = {
+            "damping": _IIWA_DAMPING[i],
+            "friction": _IIWA_FRICTION[i],
+            "friction_asymmetry": _IIWA_ASYMMETRY[i],
+            "friction_width": 0.02,
+        }
+        joints.append(
+            replace(
+                joint,
+                lower=-np.deg2rad(_IIWA_RANGE[i]),
+                upper=np.deg2rad(_IIWA_RANGE[i]),
+                velocity_limit=np.deg2rad(_IIWA_SPEED[i]),
+                effort_limit=_IIWA_EFFORT[i],
+                armature=_IIWA_ARMATURE[i],
+                **(rough if friction else {}),
+            )
+        )
+    return replace(
+        arm, joints=tuple(joints), actuators=motors(joints, " motor"), name="driven iiwa"
+    )

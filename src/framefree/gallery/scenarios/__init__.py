@@ -8,6 +8,7 @@ from framefree.gallery.scenarios.cooperation.arm_pose import ArmPose
 from framefree.gallery.scenarios.cooperation.dual_arm import DualArm
 from framefree.gallery.scenarios.cooperation.dual_arm_limits import DualArmLimits
 from framefree.gallery.scenarios.cooperation.two_arms import TwoArms
+from framefree.gallery.scenarios.identification.identify_arm import IdentifyArm
 from framefree.gallery.scenarios.ports.chain_free import ChainFree
 from framefree.gallery.scenarios.ports.chain_pose import ChainPose
 from framefree.gallery.scenarios.ports.chain_reach import ChainReach
@@ -59,6 +60,7 @@ _CLASSES: tuple[type[Scenario], ...] = (
     AuvArm,
     SpaceArm,
     RoverArm,
+    IdentifyArm,
 )
 
 SCENARIOS: dict[str, type[Scenario]] = {scenario.name: scenario for scenario in _CLASSES}

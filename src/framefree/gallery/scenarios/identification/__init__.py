@@ -1,0 +1,1 @@
+"""Scenarios in which numbers of machines are found from data."""

@@ -1,0 +1,152 @@
+"""Damaged data are refused with row and column, never fitted in silence."""
+
+import numpy as np
+import pytest
+from identify_samples import UNKNOWN, guessed, record, two_links
+from typer.testing import CliRunner
+
+from framefree.cli import app
+from framefree.identify import IdentifyError, Recording, fit
+from framefree.identify.recording import checked
+
+
+def table(data, machine):
+    columns = {"t": data.t}
+    columns |= {name: data.x[:, i] for i, name in enumerate(machine.x_names)}
+    columns |= {f"force.{name}": data.force[:, i] for i, name in enumerate(machine.v_names)}
+    return columns
+
+
+def write_csv(path, columns):
+    rows = zip(*columns.values(), strict=True)
+    text = "\n".join([",".join(columns), *(",".join(repr(float(v)) for v in row) for row in rows)])
+    path.write_text(text + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def machine():
+    return two_links()
+
+
+@pytest.fixture(scope="module")
+def data(machine):
+    return record(machine, rate=200.0)
+
+
+def changed(data, **values):
+    fields = {name: getattr(data, name) for name in ("t", "x", "v", "a", "force")}
+    return Recording(**{**fields, **values})
+
+
+def test_columns_are_mapped_by_name(tmp_path, machine, data):
+    columns = table(data, machine)
+    columns["tau_1"] = columns.pop("force.shoulder")
+    path = write_csv(tmp_path / "data.csv", columns)
+    found = Recording.of_file(path, machine, {"force.shoulder": "tau_1"})
+    assert np.allclose(found.x, data.x, rtol=1e-14)
+    assert np.allclose(found.force, data.force, rtol=1e-14)
+    with pytest.raises(IdentifyError, match=r"lacks the column `force\.shoulder`"):
+        Recording.of_file(path, machine)
+    with pytest.raises(IdentifyError, match=r"tau_2.*did you mean `tau_1`"):
+        Recording.of_file(path, machine, {"force.shoulder": "tau_2"})
+
+
+def test_parquet_of_a_run_is_read(tmp_path, machine):
+    from framefree.simulate import simulate
+
+    run = simulate(machine, x0=np.array([0.3, 0.2]), duration=0.2, dt=1e-3)
+    run.save(tmp_path)
+    found = Recording.of_file(tmp_path, machine)
+    assert np.array_equal(found.x, run.x)
+    assert np.array_equal(found.u, run.u)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda d: ("force", (70, 1), np.nan), r"row 71 \(t = 0\.35 s\), column `force\.elbow`"),
+        (lambda d: ("x", (3, 0), np.inf), r"row 4 .*column `x\.shoulder`"),
+    ],
+)
+def test_values_that_are_no_numbers(machine, data, damage, message):
+    group, place, value = damage(data)
+    values = getattr(data, group).copy()
+    values[place] = value
+    with pytest.raises(IdentifyError, match=message):
+        checked(changed(data, **{group: values}), machine)
+
+
+def test_text_in_a_column_of_numbers(tmp_path, machine, data):
+    path = write_csv(tmp_path / "data.csv", table(data, machine))
+    lines = path.read_text().splitlines()
+    lines[3] = lines[3].rpartition(",")[0] + ",broken"
+    path.write_text("\n".join(lines))
+    with pytest.raises(IdentifyError, match=r"column `force\.elbow` does not hold numbers"):
+        Recording.of_file(path, machine)
+
+
+def test_gaps_and_uneven_rates(machine, data):
+    t = data.t.copy()
+    t[50:] += 0.1
+    with pytest.raises(IdentifyError, match=r"a gap of 0\.105 s after row 50 .*column `t`"):
+        checked(changed(data, t=t), machine)
+    t = data.t.copy()
+    t[50:] = t[50] + (t[50:] - t[50]) * 1.3
+    with pytest.raises(IdentifyError, match=r"the rate is not even: column `t`.*row"):
+        checked(changed(data, t=t), machine)
+    t = data.t.copy()
+    t[10] = t[9]
+    with pytest.raises(IdentifyError, match="does not increase from row 10"):
+        checked(changed(data, t=t), machine)
+
+
+def test_rates_that_are_wrong(machine):
+    exact = record(machine, rate=200.0, exact=True)
+    degrees = exact.v * [1.0, 180 / np.pi]
+    with pytest.raises(IdentifyError, match=r"column `v\.elbow` is 57\.3 times the rate"):
+        checked(changed(exact, v=degrees), machine)
+    with pytest.raises(IdentifyError, match=r"column `t`, are wrong"):
+        checked(changed(exact, t=exact.t * 2), machine)
+    with pytest.raises(IdentifyError, match=r"`v\.shoulder` and `v\.elbow` look swapped"):
+        checked(changed(exact, v=exact.v[:, ::-1]), machine)
+
+
+def test_swapped_forces(machine, data):
+    swapped = changed(data, force=data.force[:, ::-1])
+    with pytest.raises(IdentifyError, match=r"`force\.\w+` and `force\.\w+` look swapped"):
+        fit(guessed(machine), swapped, UNKNOWN, cutoff=8.0)
+
+
+def test_what_is_missing_is_named(machine, data):
+    with pytest.raises(IdentifyError, match="give a `cutoff`"):
+        fit(machine, data, UNKNOWN)
+    with pytest.raises(IdentifyError, match="needs a rate above"):
+        fit(machine, data, UNKNOWN, cutoff=90.0)
+    with pytest.raises(IdentifyError, match="neither forces"):
+        Recording(data.t, data.x)
+    with pytest.raises(IdentifyError, match="4 rows"):
+        checked(data.rows(slice(0, 4)), machine)
+
+
+def test_the_command(tmp_path, machine, data):
+    pytest.importorskip("clarabel", reason="needs the extra `identify`")
+    (tmp_path / "arm.urdf").write_text(
+        without_asymmetry(guessed(machine)).to_urdf(without=("actuator", "armature"))
+    )
+    path = write_csv(tmp_path / "data.csv", table(data, machine))
+    arguments = ["identify", str(tmp_path / "arm.urdf"), str(path), "--out", str(tmp_path / "out")]
+    result = CliRunner().invoke(app, [*arguments, "--cutoff", "8", "--unknown", "bodies",
+                                      "--unknown", "armature", "--unknown", "damping"])  # fmt: skip
+    assert result.exit_code in (0, 1), result.output
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {
+        "fit.json", "machine.json", "report.html"
+    }  # fmt: skip
+    assert "shoulder" in result.output
+
+
+def without_asymmetry(machine):
+    from dataclasses import replace
+
+    joints = [replace(j, friction_asymmetry=0.0, friction_width=0.01) for j in machine.joints]
+    return replace(machine, joints=joints)
