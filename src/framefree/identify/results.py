@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from framefree.files import MADE_BY, write_file
 from framefree.identify.fit import Fit
 
 
@@ -11,7 +12,7 @@ def to_dict(fit: Fit) -> dict[str, Any]:
     """Return a fit as plain data that JSON can hold."""
     low, high = fit.interval()
     return {
-        "machine": fit.machine.name,
+        "name": fit.machine.name,
         "cutoff_hz": fit.cutoff,
         "delay_s": fit.delay,
         "delay_deviation_s": fit.delay_deviation,
@@ -47,10 +48,7 @@ def to_dict(fit: Fit) -> dict[str, Any]:
     }
 
 
-def write(fit: Fit, folder: Path) -> tuple[Path, Path]:
-    """Write fit.json and machine.json; return their paths."""
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = folder / "fit.json", folder / "machine.json"
-    for path, data in zip(paths, (to_dict(fit), fit.machine.to_dict()), strict=True):
-        path.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-    return paths
+def write(fit: Fit, folder: Path) -> Path:
+    """Write fit.json, the identified machine included (`Machine.from_dict`); return its path."""
+    data = {"origin": MADE_BY, **to_dict(fit), "machine": fit.machine.to_dict()}
+    return write_file(folder / "fit.json", json.dumps(data, indent=1) + "\n", guard=True)
