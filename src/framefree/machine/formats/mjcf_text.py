@@ -16,6 +16,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from framefree.machine.formats.markup import Element, Place, ReadError, parse, quoted
+from framefree.machine.formats.mjcf_ignored import StillAttributes
 from framefree.machine.formats.mjcf_schema import Known, schema
 from framefree.machine.formats.mjcf_sizes import Sizes, whole
 from framefree.machine.formats.options import ReadOptions
@@ -156,6 +157,7 @@ class _MjcfTextWriter:
         self.dropped: Counter[str] = Counter()
         self.included: set[Path] = set()
         self.sizes = Sizes()
+        self.still = StillAttributes()
         self.folders = {"meshdir": "", "strip": ""}
 
     def write(self, root: Element) -> None:
@@ -174,12 +176,14 @@ class _MjcfTextWriter:
                     + ">"
                 )
                 self._note_name(item)
+                self.still.note(item.element)
             self.document._lines.append(_words(item))
         self.document.text = "\n".join(parts)
         for tag, count in self.dropped.items():
             reason = _DROPPED.get(tag) or ("left out on request" if tag not in _DROPPED else "")
             times = f" ({count} times)" if count > 1 else ""
             self.document.ignored.append(f"<{tag}>{times}{': ' if reason else ''}{reason}")
+        self.document.ignored += self.still.notes
 
     # ------------------------------------------------------------------ the order of elements
 
