@@ -22,7 +22,7 @@ def test_problems_of_every_stage_come_in_one_round():
 <geom sise="1" size="1"/>
 <body><joint type="free" armature="1"/><geom size="1"/></body></worldbody>
 <actuator>
-<intvelocity name="i" joint="j0" actrange="-1 1"/>
+<motor name="i" joint="j0" delay="0.01" nsample="5"/>
 <damper name="d" joint="j0" kv="1" ctrlrange="0 1"/></actuator>
 <tendon><fixed name="t" armature="1"><joint joint="j0" coef="1"/></fixed></tendon></mujoco>"""
     words = "\n".join(problems_of(text))
@@ -30,7 +30,7 @@ def test_problems_of_every_stage_come_in_one_round():
         "line 3: <flexcomp> is refused",
         "line 4: MJCF has no attribute `sise` of <geom>; did you mean `size`",
         "`armature` = 1 of a free joint",
-        "<intvelocity> `i`, line 7: an actuator with activation dynamics",
+        "<motor> `i`, line 7: an actuator with a delay",
         "<damper> `d`, line 8: an actuator with a gain that is not constant",
         "<fixed> `t`, line 9: a tendon with `armature`",
     ):
@@ -39,7 +39,7 @@ def test_problems_of_every_stage_come_in_one_round():
 
 def test_many_problems_of_one_kind_are_one_line():
     bodies = "\n".join(BODY.format(i) for i in range(90))
-    drives = "\n".join(f'<intvelocity joint="j{i}" actrange="-1 1"/>' for i in range(90))
+    drives = "\n".join(f'<damper joint="j{i}" kv="1" ctrlrange="0 1"/>' for i in range(90))
     text = f"<mujoco><worldbody>{bodies}</worldbody><actuator>{drives}</actuator></mujoco>"
     with pytest.raises(ReadError) as caught:
         read(text)
