@@ -6,6 +6,7 @@ Each command imports what it needs when it runs, so that `framefree --help` answ
 import difflib
 import json
 import sys
+import warnings
 from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
@@ -17,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from framefree import __version__
-from framefree.errors import FramefreeError
+from framefree.errors import FramefreeError, FramefreeWarning
 
 if TYPE_CHECKING:
     from framefree.gallery.shared.results import Result
@@ -113,13 +114,16 @@ def run(
     scenario = _scenario(name, settings or [], plant)
     if not as_json:
         err.print(f"running {name} ...", style="dim", highlight=False)
+    wanted = folder or Path("runs") / name
     result = run_into(
         scenario,
-        folder or Path("runs") / name,
+        wanted,
         progress=False if as_json else None,
         replace=replace,
         number=folder is None and not replace,
     )
+    if result.folder is not None and result.folder != wanted:
+        err.print(f"results: {result.folder}", highlight=False, markup=False, soft_wrap=True)
     if as_json:
         print(json.dumps(result.metrics, indent=2))
     else:
@@ -241,8 +245,10 @@ def export(
     folder: Annotated[Path, typer.Option("--out", help="Folder for the C files.")] = Path(),
 ) -> None:
     """Write a quantity of a machine's equations as C source with a header."""
+    from framefree.files import check_place
     from framefree.motion import equations
 
+    check_place(folder / f"{quantity}.c", guard=True)
     eom = equations(_machine(machine, base), formulation)
     for path in eom.kernel(quantity).c_source().write(folder):
         out.print(f"written: {path}", highlight=False)
@@ -415,8 +421,19 @@ def _table(title: str, figures: dict[str, Any]) -> Table:
     return table
 
 
+def _one_line(message: Any, category: type[Warning], *place: Any) -> str:
+    """Return a warning of ours without the place in the code from which it came."""
+    if issubclass(category, FramefreeWarning):
+        return f"warning: {message}\n"
+    return _USUAL_FORMAT(message, category, *place)
+
+
+_USUAL_FORMAT = warnings.formatwarning
+
+
 def main() -> None:
     """Run the command line; mistakes end with a message and exit code 2, never a traceback."""
+    warnings.formatwarning = _one_line
     try:
         app()
     except FramefreeError as error:

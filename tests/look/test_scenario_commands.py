@@ -52,6 +52,43 @@ def test_run_prints_promises_metrics_and_the_place_of_the_report(command, tmp_pa
     assert Run.load(tmp_path / "runs/swing/swing-0.parquet").t[-1] == 0.3
 
 
+def test_results_are_numbered_refused_or_replaced(command, tmp_path):
+    def duration(folder):
+        return json.loads((tmp_path / folder / "metrics.json").read_text())["setting_duration"]
+
+    for number, text in (("", "0.1"), ("-2", "0.2"), ("-3", "0.3")):
+        code, _, errors = command("run", "swing", "--set", f"duration={text}", "--json")
+        assert code == 0
+        assert errors == (f"results: runs/swing{number}" if number else "")
+    assert [duration(f"runs/swing{number}") for number in ("", "-2", "-3")] == [0.1, 0.2, 0.3]
+    code, _, errors = command("run", "swing", "--out", "runs/swing")
+    assert code == 2
+    assert "`runs/swing` is not empty: choose another folder, or replace" in errors
+    assert duration("runs/swing") == 0.1
+    assert command("run", "swing", "--replace", "--set", "duration=0.4")[0] == 0
+    assert command("run", "swing", "--replace", "--out", "runs/swing-2", "--json")[0] == 0
+    assert [duration(f"runs/swing{number}") for number in ("", "-2", "-3")] == [0.4, 0.5, 0.3]
+    assert {path.name for path in (tmp_path / "runs").iterdir()} == {"swing", "swing-2", "swing-3"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        (("show", "iiwa"), "iiwa.svg"),
+        (("export", "iiwa", "mass"), "mass.h"),
+        (("check", "iiwa", "--report", "thesis.html"), "thesis.html"),
+        (("compare", "a", "a", "--out", "thesis.html"), "thesis.html"),
+    ],
+)
+def test_files_of_the_user_are_not_overwritten(command, tmp_path, arguments, name):
+    (tmp_path / name).write_text("mine")
+    code, _, errors = command(*arguments)
+    assert code == 2
+    assert f"`{name}` exists and was not made by framefree" in errors
+    assert (tmp_path / name).read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
 def test_run_prints_only_json_for_scripts(command, tmp_path):
     code, text, errors = command("run", "swing", "--json", "--out", "here/there")
     assert code == 0

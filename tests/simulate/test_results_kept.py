@@ -255,6 +255,18 @@ def test_pieces_of_another_run_are_left_out(tmp_path):
     assert prefix(loaded, run)
 
 
+def test_what_was_loaded_while_it_ran_is_saved_as_interrupted(tmp_path, monkeypatch):
+    monkeypatch.setattr(record, "SECONDS", 0.0)
+
+    def copy(time):
+        growing = Run.load(tmp_path / "a")
+        assert growing.status == "running"
+        growing.save(tmp_path / "b", replace=True)
+
+    simulate(MACHINE, LAW, out=tmp_path / "a", progress=copy, **OPTIONS)
+    assert Run.load(tmp_path / "b").status == "interrupted"
+
+
 def test_a_missing_piece_ends_what_is_read(tmp_path):
     run, place = pieces(tmp_path)
     place.part(1).unlink()

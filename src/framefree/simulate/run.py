@@ -103,8 +103,9 @@ class Run:
         place = RunPlace.at(path)
         place.check(replace)
         lock = place.take(replace)
+        meta = {**self.meta, "status": "interrupted"} if self.status == "running" else self.meta
         try:
-            return storage.write_run(place, self.arrays(), self.meta, self.channels, self.batch)
+            return storage.write_run(place, self.arrays(), meta, self.channels, self.batch)
         finally:
             lock.release()
 
