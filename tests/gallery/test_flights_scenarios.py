@@ -75,13 +75,42 @@ def test_prediction_over_the_lag_beats_the_plain_law(craft, duration, bars):
     assert (np.array(found[1]) < 2 * np.array(bars)).all()
 
 
-def test_the_recorded_flights_own_approach_is_reported_beside():
+def test_all_ways_to_fly_are_reported_beside_each_other():
+    """With observer, without, by sensors, under the approach that was flown, and as recorded."""
     outcome = QuadLoop(duration=0.5).run(progress=False)
     for key in ("rms_position_m", "rms_attitude_deg", "rms_heading_deg"):
-        for prefix in ("", "plain_", "body_", "body_plain_", "flight_"):
+        for prefix in ("", "plain_", "sensed_", "body_", "flight_"):
             assert outcome.metrics[prefix + key] > 0
     assert outcome.metrics["body_rms_attitude_deg"] != outcome.metrics["rms_attitude_deg"]
+    assert QuadLoop().bias == 1.0
     assert any("chosen by comparison" in note for note in outcome.notes)
+    bounds = [promise.bound for promise in outcome.promises]
+    assert bounds[:3] == [0.027, 2.5, 1.2]
+    assert bounds[3:] == pytest.approx([1.5 * bar for bar in bounds[:3]])
+
+
+@pytest.mark.parametrize(
+    ("craft", "approach"),
+    [
+        (lambda: flights.quadcopter_craft(flights.flips, 4.7), "particle"),
+        (flights.tricopter_craft, "energy"),
+    ],
+)
+def test_the_unknown_wrench_is_found_and_met(craft, approach):
+    """Nobody tells the law of it: with the observer the craft comes back, without it stays off."""
+    craft = craft()
+    options = {"lead": craft.lead, "bias": 1.0, "duration": 4.0, "progress": False}
+    off = {}
+    for observed in (True, False):
+        run = craft.fly(approach, observed=observed, **options)
+        late = run.t > 3.0
+        e = flights.errors(run.x[late], run.reference["x"][late])
+        off[observed] = np.array([rms(e[key]) for key in ("position", "attitude")])
+        if observed:
+            found = run["unknown_force"][late].mean(axis=0)
+            assert np.abs(found - craft.bias)[:3].max() < 0.02
+            assert np.abs(found - craft.bias)[3:].max() < 1e-3
+    assert (off[False] > 3 * off[True]).all()
 
 
 def test_scara_keeps_its_promises():

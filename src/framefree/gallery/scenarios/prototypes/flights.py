@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from framefree.control.estimation import ForceObserver, InvariantFilter
 from framefree.control.prototype import PrototypeControl
 from framefree.control.prototype.feasible import feasibility
 from framefree.control.references.compose import Shifted
@@ -19,7 +20,16 @@ from framefree.gallery.machines import multicopters
 from framefree.gallery.scenarios.prototypes.drives import PropellerDrive, TiltDrive
 from framefree.geometry import Moments
 from framefree.machine import Machine
-from framefree.simulate import Drive, Noise, Pulse, Run, simulate
+from framefree.simulate import (
+    Drive,
+    Imu,
+    Noise,
+    PoseSensor,
+    Pulse,
+    Run,
+    SimulationError,
+    simulate,
+)
 
 PERIOD = 0.005
 """s, of control in the flights."""
@@ -29,6 +39,19 @@ WINDOW = 35.0
 """s, over which errors of a flight are averaged."""
 QUADCOPTER_LEAD, TRICOPTER_LEAD = 0.020, 0.045
 """s: delay, half a period of control, and the lag 2 zeta/w of force filter or servo."""
+
+FORCE_RATE, MOMENT_RATE = 1.0, 4.0
+"""1/s, at which the observer follows forces and moments: noise of the velocity leaves 0.02 N
+and 0.0015 Nm in them, a fifth and a thirtieth of what is there to find."""
+IMU = Imu(
+    accelerometer=0.05,
+    gyroscope=0.005,
+    accelerometer_bias=(0.05, -0.03, 0.08),
+    gyroscope_bias=(0.01, -0.008, 0.005),
+)
+"""m/s^2 and rad/s, as of a small IMU after its calibration; read in every control period."""
+CAMERAS = PoseSensor(position=2e-3, angle=5e-3, every=20, delay=7)
+"""Poses at 10 Hz that arrive 35 ms late, as in the flights."""
 
 QUADCOPTER_GAINS = {
     "inertia": {"body": Moments.of(1.001, (0, 0, 0.043), np.diag([0.0095, 0.0095, 0.0307]))},
@@ -191,31 +214,62 @@ class Craft:
         plant: str = "native",
         duration: float = WINDOW,
         bias: float = 0.0,
+        observed: bool = False,
+        sensed: bool = False,
         progress: bool | None = None,
     ) -> Run:
-        """Return a flight with noise, delay, drives and limits; `lead` is what is predicted."""
+        """Return a flight with noise, delay, drives and limits; `lead` is what is predicted.
+
+        `bias` is the share of the unknown wrench that acts, and `observed` whether it is observed;
+        `sensed` flies by IMU and cameras instead of the state with noise. A craft that is lost
+        before the end has flown until then.
+        """
         x, v, u = self.start()
         wind = (Pulse("body", bias * np.asarray(self.bias), axes="frame"),) if bias else ()
-        return simulate(
+        try:
+            return simulate(
+                self.machine,
+                self.law(approach),
+                self.reference,
+                x,
+                v,
+                duration=duration,
+                dt=PERIOD / 5,
+                control_dt=PERIOD,
+                lag=self.drive,
+                delay=1,
+                predict=lead,
+                u0=u,
+                seed=seed,
+                plant=plant,
+                disturbances=wind,
+                observer=self.observer if observed else None,
+                **(self.senses if sensed else {"noise": self.noise}),
+                record=("energy",),
+                progress=progress,
+            )
+        except SimulationError as error:
+            if error.run is None:
+                raise
+            return error.run
+
+    @property
+    def observer(self) -> ForceObserver:
+        """What observes the unknown wrench, from zero on."""
+        return ForceObserver(self.machine, (FORCE_RATE,) * 3 + (MOMENT_RATE,) * 3)
+
+    @property
+    def senses(self) -> dict[str, Any]:
+        """Sensors of the flights, and a filter that knows their noise and delay but no bias."""
+        estimator = InvariantFilter(
             self.machine,
-            self.law(approach),
-            self.reference,
-            x,
-            v,
-            duration=duration,
-            dt=PERIOD / 5,
-            control_dt=PERIOD,
-            lag=self.drive,
-            noise=self.noise,
-            delay=1,
-            predict=lead,
-            u0=u,
-            seed=seed,
-            plant=plant,
-            disturbances=wind,
-            record=("energy",),
-            progress=progress,
+            accelerometer=IMU.accelerometer,
+            gyroscope=IMU.gyroscope,
+            position=CAMERAS.position,
+            angle=CAMERAS.angle,
+            delay=CAMERAS.delay,
         )
+        return {"sensors": (IMU, CAMERAS), "estimator": estimator}
 
     def ideal(
         self, approach: str, error: Any, *, duration: float = 3.0, progress: bool | None = None

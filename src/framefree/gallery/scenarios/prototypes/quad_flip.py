@@ -20,7 +20,7 @@ class QuadFlip(FlightScenario):
     name: ClassVar[str] = "quad-flip"
 
     def run(self, progress: bool | None = None) -> Outcome:
-        """Fly the flips, plainly and predicted over the lag."""
+        """Fly the flips with observer, without, and by sensors."""
         published = Published((0.026, 2.1, 0.8), (0.0259, 2.087, 0.78))
         flown = Flown(quadcopter_craft(flips, 4.7), published, self, progress)
         return self.outcome(

@@ -20,7 +20,7 @@ class QuadLoop(FlightScenario):
     name: ClassVar[str] = "quad-loop"
 
     def run(self, progress: bool | None = None) -> Outcome:
-        """Fly the loops, plainly and predicted over the lag."""
+        """Fly the loops with observer, without, and by sensors."""
         # The recorded flight's printed 0.027 m leave out its mean offset and 15 percent of the
         # rest; 0.0388 m is what the record says.
         published = Published((0.027, 2.5, 1.2), (0.0388, 2.467, 1.158))
