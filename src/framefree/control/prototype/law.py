@@ -12,6 +12,7 @@ import numpy as np
 from framefree.control.law import UNKNOWN_FORCE, Command, ControlError, Law
 from framefree.control.prototype import template
 from framefree.control.prototype import transport as maps
+from framefree.control.prototype.integral import PrototypeIntegral, largest_factor
 from framefree.control.prototype.kinematics import relative_kinematics
 from framefree.control.prototype.kinetics import Kinetics
 from framefree.control.prototype.lean import Lean
@@ -66,6 +67,9 @@ class PrototypeControl(Law):
     lean : bool
         Whether the reference of a free body with fewer inputs than velocities leans against what of
         an unknown force no input can match; see `framefree.control.prototype.lean`.
+    integral : PrototypeIntegral, optional
+        Integral action against a constant force that nobody knows, for fully actuated machines
+        without loops; see `framefree.control.prototype.integral`.
 
     Notes
     -----
@@ -75,7 +79,8 @@ class PrototypeControl(Law):
     prototype; "gauss" half its square in the metric 1/M_bar: what is left of Gauss's constraint;
     "unrealised" (nv) the joint forces that lack for the prototype's accelerations.
 
-    Where an unknown force is observed (`ForceObserver`) the law counts it to its machine.
+    Where an unknown force is observed (`ForceObserver`) the law counts it to its machine. With
+    integral action also "V" and its stated rate "V_rate", and "integral_force" (nv).
     """
 
     machine: Machine
@@ -86,11 +91,21 @@ class PrototypeControl(Law):
     transport: maps.Transport | None = None
     limits: bool = False
     lean: bool = True
+    integral: PrototypeIntegral | None = None
 
     needs = ("x", "v", "a")
     takes = (UNKNOWN_FORCE,)
     units: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {"W": "J", "W_rate": "W", "W_loss": "W", "gauss": "N m/s^2", **UNITS}
+        {
+            "W": "J",
+            "W_rate": "W",
+            "W_loss": "W",
+            "gauss": "N m/s^2",
+            "V": "J",
+            "V_rate": "W",
+            "integral_force": "N, Nm",
+            **UNITS,
+        }
     )
 
     def __post_init__(self) -> None:
@@ -111,6 +126,8 @@ class PrototypeControl(Law):
         self._check_transport()
         if not self._moves():
             raise ControlError(f"no input of `{machine.name}` moves anything")
+        if self.integral is not None:
+            self._check_integral(self.integral)
 
     # ------------------------------------------------------------------ what is known beforehand
 
@@ -208,7 +225,33 @@ class PrototypeControl(Law):
                     f"is {left:.3g} where dV is {sizes[0]:.3g}"
                 )
 
+    def _check_integral(self, integral: PrototypeIntegral) -> None:
+        """Refuse integral action where V would not be positive, or would not fall."""
+        machine = self.machine
+        if machine.closed:
+            raise ControlError(
+                f"`{machine.name}` has loops or couplings: no integral action is known"
+            )
+        self.allocation.require_full("integral action")
+        integral.gains(machine.nv)
+        _ = integral.stored(ca.DM.zeros(machine.nv))
+        x, rest = ca.SX.sym("x", machine.nx), ca.SX(machine.nv, 1)
+        sides = self._sides(x, rest, x, rest)
+        samples = self._sampled(x, *(template.projected(sides, kind) for kind in KINDS))
+        times = integral.times(machine.nv)
+        most = min(largest_factor(*forms, times) for forms in zip(*samples, strict=True))
+        if not most > 1:
+            raise ControlError(
+                f"the times of integral action must be below {most:.3g} of what is given for these "
+                "gains: beyond, V does not fall near the reference"
+            )
+
     # ------------------------------------------------------------------ the law
+
+    @property
+    def memory(self) -> np.ndarray:
+        """The integrated force, from zero on."""
+        return np.zeros(0 if self.integral is None else self.machine.nv)
 
     def _sides(self, x: Matrix, v: Matrix, x_R: Matrix, v_R: Matrix) -> tuple[TrackedPair, ...]:
         now, reference = self._model.at(x, v), self._model.at(x_R, v_R)
@@ -262,6 +305,8 @@ class PrototypeControl(Law):
         force = reference.get(UNKNOWN_FORCE)
         if force is not None and self._leaning is not None:
             reference = self._leaning(reference, force)
+        if self.integral is not None:
+            force = memory if force is None else force + memory
         plant, wanted = self.kinetics(x, v, force), self.template(x, v, reference)
         u = plant.nearest(self.allocation, wanted.M, wanted.b)
         a = plant.accelerations(self.allocation.given(plant.state, u))
@@ -274,7 +319,39 @@ class PrototypeControl(Law):
             "matching_force": left,
             "unrealised": plant.missing(wanted.M, left),
         }
-        return Command(ca.densify(u), signals)
+        if self.integral is None:
+            return Command(ca.densify(u), signals)
+        integral = self.integral
+        mixed, mixed_rate = self._mixed(x, v, a, *(reference[name] for name in ("x", "v", "a")))
+        signals |= {
+            "V": wanted.W + mixed + integral.stored(memory),
+            "V_rate": wanted.rate(a) + mixed_rate,
+            "integral_force": memory,
+        }
+        times = ca.DM(integral.times(self.machine.nv))
+        pull = solve_symmetric(plant.M, wanted.momentum + times * wanted.gradient)
+        rate = ca.DM(integral.gains(self.machine.nv)) * pull
+        return Command(ca.densify(u), signals, rate=ca.densify(rate))
+
+    def _mixed(self, *motion: Matrix) -> tuple[Matrix, Matrix]:
+        """Return v_E . T g and its rate at x, v, a and those of the reference."""
+        parameters = [self.machine.parameters.symbols] if len(self.machine.parameters) else []
+        return self._mixed_function(*motion, *parameters)
+
+    @cached_property
+    def _mixed_function(self) -> ca.Function:
+        machine, integral = self.machine, self.integral
+        sizes = (machine.nx, machine.nv, machine.nv)
+        times = ca.DM(np.zeros(machine.nv) if integral is None else integral.times(machine.nv))
+        own = [ca.SX.sym(name, n) for name, n in zip("xva", sizes, strict=True)]
+        theirs = [ca.SX.sym(f"{name}_R", n) for name, n in zip("xva", sizes, strict=True)]
+        wanted = self.template(own[0], own[1], dict(zip("xva", theirs, strict=True)))
+        value = ca.dot(solve_symmetric(wanted.M, wanted.momentum), times * wanted.gradient)
+        rate = ca.SX(0)
+        for x, v, a in (own, theirs):
+            rate += ca.jtimes(value, x, machine.rate_matrix(x) @ v) + ca.jtimes(value, v, a)
+        parameters = [machine.parameters.symbols] if len(machine.parameters) else []
+        return ca.Function("mixed", [*own, *theirs, *parameters], [value, rate])
 
 
 def _scaled(matrix: np.ndarray) -> np.ndarray:

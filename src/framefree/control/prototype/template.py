@@ -120,6 +120,10 @@ class Template:
         What the template's dampers take, W: where W is a Lyapunov function, dW/dt = -loss.
     rate : callable
         From the actual accelerations (nv) to the actual dW/dt, W.
+    momentum : (nv, 1)
+        Of the error: M v_E, the slope of the rate by accelerations.
+    gradient : (nv, 1)
+        Of the potential.
     """
 
     M: Matrix
@@ -127,6 +131,8 @@ class Template:
     W: Matrix
     loss: Matrix
     rate: Callable[[Matrix], Matrix]
+    momentum: Matrix
+    gradient: Matrix
 
 
 def desired_inertia(pairs: Sequence[TrackedPair]) -> Matrix:
@@ -161,7 +167,8 @@ def particle(pairs: Sequence[TrackedPair], motion: TrackedMotion) -> Template:
         )
 
     W = kinetic + _sum(e.potential for e in errors)
-    return Template(desired_inertia(pairs), b, W, loss, rate)
+    momentum = _sum(e.J.T @ vee2(e.point_rates @ e.M4) for e in errors)
+    return Template(desired_inertia(pairs), b, W, loss, rate, momentum, _gradient(errors))
 
 
 def body(pairs: Sequence[TrackedPair], motion: TrackedMotion) -> Template:
@@ -179,7 +186,8 @@ def body(pairs: Sequence[TrackedPair], motion: TrackedMotion) -> Template:
             ca.dot(e.xi_E, e.M6 @ (e.xi_E_drift + e.J @ a)) + ca.dot(e.xi_E, e.pull) for e in errors
         )
 
-    return Template(desired_inertia(pairs), b, W, loss, rate)
+    momentum = _sum(e.J.T @ (e.M6 @ e.xi_E) for e in errors)
+    return Template(desired_inertia(pairs), b, W, loss, rate, momentum, _gradient(errors))
 
 
 def energy(
@@ -197,7 +205,7 @@ def energy(
         e.J.T @ (e.M6 @ (p.now.J_rate @ v_E) + _skew(e.M6, e.xi) @ (e.J @ v_E))
         for e, p in zip(errors, pairs, strict=True)
     )
-    gradient = _sum(e.J.T @ e.pull for e in errors)
+    gradient = _gradient(errors)
     feed = M @ (transport @ motion.a_R + transport_rate @ motion.v_R)
     b = turning + D @ v_E + gradient - feed
     potential_rate = _sum(ca.dot(e.pull, e.xi_E) for e in errors)
@@ -207,7 +215,12 @@ def energy(
     def rate(a: Matrix) -> Matrix:
         return ca.dot(v_E, M @ a + b) - loss - ca.dot(v_E, gradient) + potential_rate
 
-    return Template(M, b, W, loss, rate)
+    return Template(M, b, W, loss, rate, ca.densify(M @ v_E), gradient)
+
+
+def _gradient(errors: Sequence[PairErrors]) -> Matrix:
+    """Return the gradient (nv) of the potential along the velocities."""
+    return _sum(e.J.T @ e.pull for e in errors)
 
 
 def _turned(xi: Matrix, momentum: Matrix) -> Matrix:

@@ -226,6 +226,7 @@ class Craft:
         """
         x, v, u = self.start()
         wind = (Pulse("body", bias * np.asarray(self.bias), axes="frame"),) if bias else ()
+        seen: dict[str, Any] = self.senses if sensed else {"noise": self.noise}
         try:
             return simulate(
                 self.machine,
@@ -244,7 +245,7 @@ class Craft:
                 plant=plant,
                 disturbances=wind,
                 observer=self.observer if observed else None,
-                **(self.senses if sensed else {"noise": self.noise}),
+                **seen,
                 record=("energy",),
                 progress=progress,
             )
