@@ -239,7 +239,7 @@ class PrototypeControl(Law):
         sides = self._sides(x, rest, x, rest)
         samples = self._sampled(x, *(template.projected(sides, kind) for kind in KINDS))
         times = integral.times(machine.nv)
-        most = min(largest_factor(*forms, times) for forms in zip(*samples, strict=True))
+        most = min(largest_factor(M, D, K, times) for M, D, K in zip(*samples, strict=True))
         if not most > 1:
             raise ControlError(
                 f"the times of integral action must be below {most:.3g} of what is given for these "
