@@ -216,3 +216,19 @@ def test_weight_that_is_carried_is_written_as_gravcomp():
         np.testing.assert_allclose(two.point, one.point, rtol=1e-12)
     with pytest.raises(WriteError, match="spring `gravcomp_elbow`"):
         read(FOLDER / "arm.xml").to_mjcf()
+
+
+def test_parts_without_names_keep_clear_of_those_with():
+    machine = read(
+        """<mujoco><worldbody><body name="b"><joint name="j" type="hinge"/>
+        <joint name="k" type="slide"/>
+        <geom size="1"/><site name="site1"/><site/></body></worldbody>
+        <tendon><fixed><joint joint="j" coef="1"/></fixed>
+        <fixed name="tendon0"><joint joint="j" coef="2"/></fixed></tendon>
+        <actuator><motor joint="j"/><motor name="actuator0" tendon="tendon0"/></actuator>
+        <keyframe><key/><key name="key0" qpos="1 0"/></keyframe></mujoco>"""
+    )
+    assert {"tendon0", "tendon0_"} == {tendon.name for tendon in machine.tendons}
+    assert [a.name for a in machine.actuators] == ["actuator0_", "actuator0"]
+    assert {"site1", "site1_"} <= {frame.name for frame in machine.frames}
+    assert {"key0", "key0_"} <= {key.name for key in machine.keyframes}

@@ -13,7 +13,7 @@ from framefree.machine.formats.mjcf_activation import (
     is_muscle,
     muscle_of,
 )
-from framefree.machine.formats.mjcf_engine import column, enabled, ends, value
+from framefree.machine.formats.mjcf_engine import column, enabled, ends, part_names, value
 from framefree.machine.formats.mjcf_tree import BALL, FREE, HINGE, SLIDE, MjcfTree
 from framefree.machine.formats.poses import pose_of_quaternion
 from framefree.machine.keyframe import Keyframe
@@ -52,8 +52,7 @@ def actuators(
 
 
 def _names(model: Any) -> list[str]:
-    count = int(getattr(model, "nactuator", model.nu))
-    return [model.actuator(i).name or f"actuator{i}" for i in range(count)]
+    return part_names(model, "actuator", int(getattr(model, "nactuator", model.nu)))
 
 
 def _check_left_out(tree: MjcfTree, names: list[str], problems: Problems) -> None:
@@ -195,12 +194,12 @@ def keyframes(model: Any, tree: MjcfTree, driven: list[Actuator]) -> list[Keyfra
     is the keyframe `initial`.
     """
     inputs, known = _names(model), {actuator.name for actuator in driven}
-    result = []
+    result, names = [], part_names(model, "key", model.nkey)
     for i in range(model.nkey):
         x, v = _state(model, tree, model.key_qpos[i], model.key_qvel[i])
         values = [_input(model, i, k) for k in range(len(inputs))]
         u = {name: values[k] for k, name in enumerate(inputs) if name in known}
-        result.append(Keyframe(model.key(i).name or f"key{i}", x, v, u))
+        result.append(Keyframe(names[i], x, v, u))
     start, _ = _state(model, tree, model.qpos0, np.zeros(model.nv))
     neutral = {joint.name: joint.kind.neutral for joint in tree.joints}
     moved = {name for name, value in start.items() if not np.array_equal(value, neutral[name])}

@@ -83,6 +83,19 @@ def value(enum: str, name: str) -> int:
     return -1 if member is None else int(member.value)
 
 
+def part_names(model: Any, kind: str, count: int) -> list[str]:
+    """Return the names of all parts of a kind; those without get their number, clear of others."""
+    given = [getattr(model, kind)(i).name for i in range(count)]
+    taken, names = set(given), []
+    for i, name in enumerate(given):
+        chosen = name or f"{kind}{i}"
+        while not name and chosen in taken:
+            chosen += "_"
+        taken.add(chosen)
+        names.append(chosen)
+    return names
+
+
 ENDLESS = 1e15
 """Ends of ranges beyond this are none: MuJoCo has both ends of a range or neither."""
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from framefree.machine.coupling import Coupling, Linear, Polynomial
-from framefree.machine.formats.mjcf_engine import enabled, value
+from framefree.machine.formats.mjcf_engine import enabled, part_names, value
 from framefree.machine.formats.mjcf_tree import SLIDE, MjcfTree
 from framefree.machine.formats.poses import pose_of_quaternion, posed
 from framefree.machine.frame import Frame
@@ -21,14 +21,14 @@ def equalities(
 ) -> tuple[list[Loop], list[Coupling], list[Frame]]:
     """Return loops, couplings, and the frames that the loops are made between."""
     result = _Equalities(model, tree, tendons)
+    names = part_names(model, "equality", model.neq)
     for i in range(model.neq if enabled(model, "EQUALITY") else 0):
-        name = model.equality(i).name or f"equality{i}"
         where = tree.document.where("equality", model.equality(i).name, i)
         if not model.eq_active0[i]:
             tree.ignored.append(f"{where}: not active")
             continue
         with problems.at(where):
-            result.add(i, name)
+            result.add(i, names[i])
     if result.loops or result.couplings:
         tree.ignored.append("softness of equality constraints (solref, solimp): they are rigid")
     return result.loops, result.couplings, result.frames

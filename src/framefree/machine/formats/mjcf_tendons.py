@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from framefree.machine.formats.mjcf_engine import column, enabled, ends, value
+from framefree.machine.formats.mjcf_engine import column, enabled, ends, part_names, value
 from framefree.machine.formats.mjcf_spatial import is_spatial, path_of
 from framefree.machine.formats.mjcf_tree import HINGE, SLIDE, MjcfTree
 from framefree.machine.problems import MachineError, Problems
@@ -35,7 +35,7 @@ def tendons(model: Any, tree: MjcfTree, problems: Problems) -> dict[int, Tendon]
 
 def tendon_name(model: Any, i: int) -> str:
     """Return the name of a tendon, or one by its number."""
-    return model.tendon(i).name or f"tendon{i}"
+    return part_names(model, "tendon", model.ntendon)[i]
 
 
 def polynomial_laws(model: Any, tree: MjcfTree, problems: Problems) -> list[Tendon]:

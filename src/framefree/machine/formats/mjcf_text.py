@@ -264,7 +264,8 @@ class _MjcfTextWriter:
             return []
         path = self.source.find(name) or self._beside(item, name)
         if path is None:
-            place.problem(f"`{name}` is not a file in the model's folder")
+            known = "the model's folder or in the given `packages`"
+            place.problem(f"`{name}` is not a file in {known}")
             return []
         if path in self.included:
             place.problem(f"`{name}` is included twice")

@@ -17,7 +17,7 @@ import numpy as np
 
 from framefree.geometry.moments import Moments, MomentsError
 from framefree.machine.body import WORLD, Body
-from framefree.machine.formats.mjcf_engine import column, enabled, ends, value
+from framefree.machine.formats.mjcf_engine import column, enabled, ends, part_names, value
 from framefree.machine.formats.mjcf_text import Document
 from framefree.machine.formats.options import ReadOptions
 from framefree.machine.formats.poses import pose_of_quaternion, posed
@@ -76,7 +76,8 @@ class MjcfTree:
             self._add_body(i)
         for name, where in self._parts:
             self._make_body(name, where)
-        self.site_names = [self._add_site(i) for i in range(model.nsite)]
+        sites = part_names(model, "site", model.nsite)
+        self.site_names = [self._add_site(i, site) for i, site in enumerate(sites)]
 
     def frame_at(self, body: int, pose: np.ndarray, name: str) -> Frame:
         """Return a frame of a new name at a pose on a MuJoCo body."""
@@ -176,9 +177,8 @@ class MjcfTree:
         )
         return 0
 
-    def _add_site(self, i: int) -> str:
+    def _add_site(self, i: int, site: str) -> str:
         model = self.model
-        site = model.site(i).name or f"site{i}"
         pose = pose_of_quaternion(model.site_pos[i], model.site_quat[i])
         name = f"{site}_site" if site in self._taken else site
         frame = self.frame_at(int(model.site_bodyid[i]), pose, name)
