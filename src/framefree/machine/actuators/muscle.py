@@ -6,7 +6,7 @@ from typing import Any
 import casadi
 import numpy as np
 
-from framefree.machine.actuators.activation import Activation, MuscleActivation
+from framefree.machine.actuators.activation import SHORTEST, Activation, MuscleActivation
 from framefree.machine.actuators.base import Actuator, JointActuator, TendonActuator
 from framefree.machine.part import checked_name, set_field
 from framefree.machine.problems import MachineError
@@ -44,9 +44,9 @@ class Muscle(Actuator):
             low, high = getattr(self, name)
             if not low < high:
                 raise MachineError(f"{self._words(name)} must increase, got {[low, high]}")
-        if not self.l_min < 1 < self.l_max or not self.v_max > 0 or not self.f_v_max > 1:
+        if not self.l_min < 1 < self.l_max or not min(self.v_max, self.f_v_max) > 0:
             raise MachineError(
-                f"muscle `{self.name}` needs `l_min` < 1 < `l_max`, `v_max` > 0 and `f_v_max` > 1"
+                f"muscle `{self.name}` needs `l_min` < 1 < `l_max`, `v_max` > 0 and `f_v_max` > 0"
             )
         if self.activation is not None and not isinstance(self.activation, Activation):
             raise MachineError(f"`activation` of muscle `{self.name}` must be an Activation")
@@ -82,7 +82,8 @@ class Muscle(Actuator):
         """Return FV: 0 at V = -1, 1 at V = 0, `f_v_max` beyond V = f_v_max - 1."""
         more = self.f_v_max - 1
         shortening = casadi.if_else(V <= -1, 0, (V + 1) ** 2)
-        lengthening = casadi.if_else(more >= V, self.f_v_max - (more - V) ** 2 / more, self.f_v_max)
+        rising = self.f_v_max - (more - V) ** 2 / max(more, SHORTEST)
+        lengthening = casadi.if_else(more >= V, rising, self.f_v_max)
         return casadi.if_else(V <= 0, shortening, lengthening)
 
     def _scaled(self, x: Any) -> tuple[Any, float]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from framefree.machine.actuators.activation import Activation
 from framefree.machine.actuators.base import FrameActuator
 from framefree.machine.part import checked_name, set_field
 from framefree.machine.problems import MachineError
@@ -23,6 +24,8 @@ class Wrench(FrameActuator):
     lower, upper : number or (nu,)
     A, b : (rows, nu), (rows,)
         Further limits A u <= b.
+    activation : Activation or None
+        How the input follows commands, where it is a state of its own; for one input only.
     """
 
     name: str
@@ -32,6 +35,7 @@ class Wrench(FrameActuator):
     upper: Any = np.inf
     A: Any = None
     b: Any = None
+    activation: Any = None
 
     def __post_init__(self) -> None:
         checked_name(self.name, "an actuator")
@@ -43,10 +47,17 @@ class Wrench(FrameActuator):
         what = f"the directions of actuator `{self.name}`"
         set_field(self, "directions", numbers(columns, (6, width), what))
         self._check_name_and_limits()
+        if self.activation is not None and (
+            width != 1 or not isinstance(self.activation, Activation)
+        ):
+            raise MachineError(
+                f"`activation` of actuator `{self.name}` must be an Activation of one input"
+            )
         if (self.A is None) != (self.b is None):
             raise MachineError(f"actuator `{self.name}` needs both `A` and `b`, or neither")
         rows = 0 if self.b is None else np.size(self.b)
-        A = np.zeros((0, width)) if self.A is None else self.A
+        none = self.A is None or np.size(self.A) == rows == 0  # a list has no shape of its own
+        A = np.zeros((0, width)) if none else self.A
         b = np.zeros(0) if self.b is None else self.b
         set_field(self, "A", numbers(A, (rows, width), f"`A` of actuator `{self.name}`"))
         set_field(self, "b", numbers(b, (rows,), f"`b` of actuator `{self.name}`"))

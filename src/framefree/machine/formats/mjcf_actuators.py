@@ -173,8 +173,8 @@ def _wrench(model: Any, tree: MjcfTree, i: int, name: str) -> Wrench:
     bias = _bias(model, i)
     if reference >= 0:
         raise MachineError("an actuator on a site with a `refsite` is not supported")
-    if is_muscle(model, i) or activation_of(model, i) is not None:
-        raise MachineError("an actuator on a site with an activation is not supported")
+    if is_muscle(model, i):
+        raise MachineError("a muscle on a site is not supported")
     if bias[0] or bias[2]:  # a site's length is zero, so that bias[1] does nothing
         raise MachineError("an actuator on a site with a bias is not supported")
     gain = float(model.actuator_gainprm[i, 0])
@@ -184,7 +184,8 @@ def _wrench(model: Any, tree: MjcfTree, i: int, name: str) -> Wrench:
         bounds = sorted((low / gain, high / gain))
         lower, upper = max(lower, bounds[0]), min(upper, bounds[1])
     direction = gain * np.array(model.actuator_gear[i])
-    return Wrench(name, tree.site_names[site], direction, lower, upper)
+    activation = activation_of(model, i)
+    return Wrench(name, tree.site_names[site], direction, lower, upper, activation=activation)
 
 
 def keyframes(model: Any, tree: MjcfTree, driven: list[Actuator]) -> list[Keyframe]:

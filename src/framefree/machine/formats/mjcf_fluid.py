@@ -50,7 +50,8 @@ def _box(model: Any, tree: MjcfTree, i: int) -> ImmersedBox:
     inertia = model.body_inertia[i]
     squares = np.maximum(SMALLEST, inertia.sum() - 2 * inertia) / model.body_mass[i] * 6
     pose = pose_of_quaternion(model.body_ipos[i], model.body_iquat[i])
-    return ImmersedBox(_frame(tree, i, pose, ""), np.sqrt(squares))
+    frame = tree.frame_on(i, pose, f"{tree.body_names[i]}_fluid")
+    return ImmersedBox(frame, np.sqrt(squares))
 
 
 def _ellipsoids(model: Any, tree: MjcfTree, i: int) -> list[ImmersedEllipsoid]:
@@ -69,12 +70,9 @@ def _ellipsoid(model: Any, tree: MjcfTree, i: int, geom: int) -> ImmersedEllipso
         size = np.array([size[0], size[0], size[1]])
     pose = pose_of_quaternion(model.geom_pos[geom], model.geom_quat[geom])
     numbers = np.array(model.geom_fluid[geom])
-    frame = _frame(tree, i, pose, model.geom(geom).name)
+    name = model.geom(geom).name or f"{tree.body_names[i]}_fluid{geom}"
+    frame = tree.frame_on(i, pose, name)
     drag_and_lift = dict(zip(_COEFFICIENTS, map(float, numbers[1:6]), strict=True))
     return ImmersedEllipsoid(
         frame, size, **drag_and_lift, added_volume=numbers[6:9], added_moment=numbers[9:12]
     )
-
-
-def _frame(tree: MjcfTree, body: int, pose: np.ndarray, name: str) -> str:
-    return tree.frame_on(body, pose, name or f"{tree.body_names[body]}_fluid")

@@ -19,9 +19,9 @@ from framefree.machine.formats.writing import node
 from framefree.machine.problems import MachineError
 
 
-def input_of(actuator: Actuator) -> dict[str, Any]:
-    """Return the attributes of an actuator's input: limits of control and activation, dynamics."""
-    own = (float(actuator.lower[0]), float(actuator.upper[0]))
+def input_of(actuator: Actuator, k: int = 0) -> dict[str, Any]:
+    """Return the attributes of an actuator's input k: limits of control, activation, dynamics."""
+    own = (float(actuator.lower[k]), float(actuator.upper[k]))
     activation = actuator.activation
     if activation is None:
         return limits_of("ctrl", *own)

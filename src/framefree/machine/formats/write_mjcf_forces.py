@@ -178,11 +178,11 @@ def _wrenches(
     columns = np.array(actuator.columns, dtype=float).reshape(6, -1)
     return [
         node(
-            "motor",
+            "general",
             name=name,
             site=site,
             gear=columns[:, k],
-            **limits_of("ctrl", float(actuator.lower[k]), float(actuator.upper[k])),
+            **input_of(actuator, k),
         )
         for k, name in enumerate(actuator.u_names)
     ]
