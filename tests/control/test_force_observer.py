@@ -12,7 +12,7 @@ from framefree.control.law import Command, ControlError, Law, OpenLoop
 from framefree.gallery import MACHINES
 from framefree.geometry import Moments, quaternion
 from framefree.machine import Body, Free, Joint, JointForce, Machine, Revolute, Wrench
-from framefree.simulate import Noise, Pulse, Push, SimulationError
+from framefree.simulate import Change, Noise, Pulse, Push, SimulationError
 
 PERIOD = 0.01
 WRENCH = np.array([0.3, -0.2, 0.1, 0.02, 0.03, -0.01])
@@ -175,6 +175,19 @@ def test_many_trajectories_and_one_have_the_same_estimates():
     together = observed(machine, v0=v0, x0=x0, **options)
     one = observed(machine, v0=v0[0], **options)
     assert np.array_equal(together["unknown_force"][0], one["unknown_force"])
+
+
+def test_it_goes_on_through_events_and_under_an_adaptive_integrator():
+    machine = craft()
+    law, pulse = waving(machine, 0.3), [Pulse("body", WRENCH, axes="frame")]
+    plain = observed(machine, law=law, disturbances=pulse, duration=1.0)
+    event = Change(0.5, machine=replace(machine))
+    interrupted = observed(machine, law=law, disturbances=pulse, duration=1.0, events=[event])
+    assert np.allclose(interrupted["unknown_force"], plain["unknown_force"], atol=1e-12)
+    adaptive = observed(
+        machine, law=law, disturbances=pulse, duration=1.0, integrator="adaptive", every=2
+    )
+    assert np.allclose(adaptive["unknown_force"], plain["unknown_force"], atol=1e-5)
 
 
 def test_on_mujoco():

@@ -59,12 +59,21 @@ class FlightComparison:
     offset: np.ndarray
 
     def metrics(self) -> dict[str, float]:
-        """Return rms residuals, and how much the measured values vary, for scale."""
+        """Return rms residuals, and how much the measured values vary, for scale.
+
+        By axis, residuals of force and turning are given as shares of that axis' own variation: all
+        three together would be those of the axis that varies most.
+        """
         metrics = {}
         for name, unit in (("force", "m_s2"), ("turning", "rad_s2"), ("rate", "rad_s")):
             measured, model = getattr(self, name), getattr(self, f"{name}_model")
             metrics[f"recorded_{name}_residual_{unit}"] = rms(measured - model)
             metrics[f"recorded_{name}_variation_{unit}"] = rms(measured - measured.mean(axis=0))
+        for name in ("force", "turning"):
+            measured, model = getattr(self, name), getattr(self, f"{name}_model")
+            shares = (measured - model).std(axis=0) / measured.std(axis=0)
+            for axis, share in zip("xyz", shares, strict=True):
+                metrics[f"recorded_{name}_{axis}_residual_share"] = float(share)
         for axis, value in zip("xyz", self.offset[3:], strict=True):
             metrics[f"recorded_offset_turning_{axis}_rad_s2"] = float(value)
         return metrics
