@@ -16,6 +16,7 @@ from framefree.machine.formats.options import ReadOptions
 from framefree.machine.formats.sdf import read_sdf
 from framefree.machine.formats.source import Packages, source_of
 from framefree.machine.formats.urdf import read_urdf
+from framefree.machine.joint import FRICTION_WIDTH
 from framefree.machine.machine import Machine
 
 _ROOTS = {"robot": "urdf", "mujoco": "mjcf", "mujocoinclude": "mjcf", "sdf": "sdf"}
@@ -33,6 +34,7 @@ def read(
     keep_fixed: bool = False,
     motors: bool = True,
     without: str | Iterable[str] = (),
+    friction_width: float = FRICTION_WIDTH,
 ) -> Machine:
     """Read a machine from a URDF, MJCF or SDFormat file.
 
@@ -63,6 +65,10 @@ def read(
     without : "actuator", "actuator:NAME", "equality", "tendon", "fluid", "gravcomp", or several
         What to leave out of a MJCF model although it changes the motion; `machine.ignored` says
         so.
+    friction_width : float
+        Speed (rad/s or m/s) over which dry friction changes sign. It creeps at a share of this
+        speed under loads that it should hold; 1e-6 lets it stick, and needs an implicit integrator,
+        which `simulate` chooses by itself.
 
     Returns
     -------
@@ -75,7 +81,7 @@ def read(
         Listing everything that is wrong, each with file, element and line where known.
     """
     names = (without,) if isinstance(without, str) else tuple(without)
-    options = ReadOptions(base, strict, mimic, keep_fixed, motors, names)
+    options = ReadOptions(base, strict, mimic, keep_fixed, motors, names, friction_width)
     if isinstance(path_or_text, str) and path_or_text.startswith(PREFIX):
         path_or_text, packages = cached_description(path_or_text.removeprefix(PREFIX), packages)
     source = source_of(path_or_text, packages)
@@ -91,13 +97,22 @@ def read(
             f"(MJCF) or <sdf> (SDFormat), got <{root.tag}>"
         )
     with np.errstate(all="ignore"):  # overflow ends as a number that is not finite, and is refused
-        machine = _READERS[kind](source, root, options)
+        machine = _with_friction(_READERS[kind](source, root, options), friction_width)
     if not machine.loops:
         return machine
     tolerance = loop_tolerance(root)
     return replace(
         machine, loops=tuple(replace(loop, tolerance=tolerance) for loop in machine.loops)
     )
+
+
+def _with_friction(machine: Machine, width: float) -> Machine:
+    """Return the machine with another width of its dry friction."""
+    if width == FRICTION_WIDTH:
+        return machine
+    joints = [replace(j, friction_width=width) if j.has_friction else j for j in machine.joints]
+    tendons = [replace(t, friction_width=width) if t.friction else t for t in machine.tendons]
+    return replace(machine, joints=joints, tendons=tendons)
 
 
 def _refuse_xacro(name: str, root: Element) -> None:

@@ -305,7 +305,8 @@ class MjcfTree:
             return []
         return [
             f"the sticking of `frictionloss` ({known_names(self.smooth_friction, 6)}): friction is "
-            "smooth here, and below its width in speed it creeps"
+            f"smooth here, and creeps below {self.options.friction_width:g} rad/s or m/s; a "
+            "smaller `friction_width` lets it stick"
         ]
 
     def _unused_joint(self, name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from framefree.machine.formats.markup import ReadError
+from framefree.machine.joint import FRICTION_WIDTH
 
 LEAVE_OUT = ("actuator", "equality", "fluid", "gravcomp", "tendon")
 """Features that `without` may name."""
@@ -25,8 +26,11 @@ class ReadOptions:
     keep_fixed: bool = False
     motors: bool = True
     without: tuple[str, ...] = ()
+    friction_width: float = FRICTION_WIDTH
 
     def __post_init__(self) -> None:
+        if not 0 < self.friction_width < float("inf"):
+            raise ReadError(f"`friction_width` must be positive, got {self.friction_width!r}")
         for name, valid in _CHOICES.items():
             value = getattr(self, name)
             if value not in valid:

@@ -69,14 +69,14 @@ class ImplicitIntegrator(Integrator):
         Row i has i + 1 weights, the last one not zero.
     weights : tuple
     iterations : int
-        Most iterations of Newton's method for a stage. A stage that has not converged then stops
-        the run.
+        Most evaluations of Newton's method for a stage; those that are not needed cost nothing. A
+        stage that has not converged then stops the run.
     """
 
     order: int
     rows: tuple[tuple[float, ...], ...]
     weights: tuple[float, ...]
-    iterations: int = 30
+    iterations: int = 150
     on_constraints = True
 
     @property

@@ -31,8 +31,9 @@ AT_REST = 1e-3
 """Velocity (rad/s, m/s) that counts as none where steps are compared with velocities."""
 OVERSHOOT = 0.5
 """Share of ``d . residual`` at the beginning that it may have at the end of a step."""
-SHORTENED = 6
-"""How often a Newton step is shortened at most."""
+SHORTENED = 40
+"""How often a Newton step is shortened at most: enough to find, by halves, the narrow range of
+speeds in which dry friction changes its sign."""
 
 
 class NewtonStep(NamedTuple):
