@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from framefree.control.shared.limits import InputLimits
     from framefree.control.shared.model import Model, ModelState
     from framefree.control.tasks import LimitedTaskControl, TaskControl
+    from framefree.control.unknown import IntegralAction, MomentumObserver, Observing, UnknownForce
 
 _PLACES = {
     "Allocated": "framefree.control.shared.allocation",
@@ -53,6 +54,10 @@ _PLACES = {
     "RobustControl": "framefree.control.robust",
     "LimitedTaskControl": "framefree.control.tasks",
     "TaskControl": "framefree.control.tasks",
+    "IntegralAction": "framefree.control.unknown",
+    "MomentumObserver": "framefree.control.unknown",
+    "Observing": "framefree.control.unknown",
+    "UnknownForce": "framefree.control.unknown",
 }
 
 __all__ = [
@@ -68,12 +73,15 @@ __all__ = [
     "ForceObserver",
     "Impedance",
     "InputLimits",
+    "IntegralAction",
     "InvariantFilter",
     "Law",
     "LimitedTaskControl",
     "Model",
     "ModelState",
+    "MomentumObserver",
     "NumericLaw",
+    "Observing",
     "OpenLoop",
     "PDGravity",
     "PassivityControl",
@@ -82,6 +90,7 @@ __all__ = [
     "RobustControl",
     "StationKeeping",
     "TaskControl",
+    "UnknownForce",
     "VelocityControl",
     "qp_kernel",
     "solve_qp",

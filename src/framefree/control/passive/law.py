@@ -11,6 +11,9 @@ where pull and loss come from the potential Ph of what is followed, unrealised i
 do not give of f (`framefree.control.shared.allocation`), and C is one of the skew forms.
 With another C the stated rate is wrong by 1/2 s_v^T (dM/dt - 2C) s_v. Fluid, gravity, springs and
 friction are those of the machine; in a current, D and added mass act on relative velocities.
+Against forces that it does not know a law takes a correction (`framefree.control.unknown`): V gets
+its part, and what is left of the unknown force, d - d_estimated, adds s_v . (d - d_estimated) to
+dV/dt.
 
 To add a law, subclass `PassiveLaw` and give ``needs``, ``symbols`` and ``follow``.
 """
@@ -24,12 +27,15 @@ from typing import Any, ClassVar, NamedTuple
 import casadi as ca
 import numpy as np
 
-from framefree.control.law import Command, ControlError, Law
+from framefree.control.law import Command, ControlError
 from framefree.control.passive.freedom import Freedom, Whole
 from framefree.control.shared.allocation import UNITS, Allocation
 from framefree.control.shared.gains import vector_gain
 from framefree.control.shared.input_map import rank
-from framefree.control.shared.model import ActuatedState, Model, at_configurations
+from framefree.control.shared.model import ActuatedState, at_configurations
+from framefree.control.unknown.corrected import CorrectedLaw
+from framefree.control.unknown.correction import UNITS as CORRECTION_UNITS
+from framefree.control.unknown.correction import Change, Correction
 from framefree.machine import Machine, MachineError
 from framefree.machine.part import set_field
 from framefree.motion.spatial import Matrix
@@ -80,7 +86,7 @@ class ReferenceVelocity(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class PassiveLaw(Law):
+class PassiveLaw(CorrectedLaw):
     """Base of the passivity laws; see the top of this file.
 
     Signals: `V`, `V_rate` as stated, `s` (n), `force` (n) as asked for, `unrealised` (n), and what
@@ -102,6 +108,8 @@ class PassiveLaw(Law):
         Whether inputs are shared out within their limits; the force then keeps its direction where
         they cannot give all of it (`framefree.control.shared.direction`). Otherwise they are those
         of least norm, and the plant cuts what is too large.
+    unknown : IntegralAction or MomentumObserver, optional
+        How unknown forces are met (`framefree.control.unknown`).
     """
 
     machine: Machine
@@ -110,8 +118,9 @@ class PassiveLaw(Law):
     form: str = "skew"
     drag: str = "wanted"
     within_limits: bool = False
+    unknown: Correction | None = field(default=None, kw_only=True)
 
-    units: ClassVar[Mapping[str, str]] = {"V": "J", "V_rate": "W", **UNITS}
+    units: ClassVar[Mapping[str, str]] = {"V": "J", "V_rate": "W", **UNITS, **CORRECTION_UNITS}
 
     def __post_init__(self) -> None:
         if self.machine.closed:
@@ -128,6 +137,7 @@ class PassiveLaw(Law):
             raise ControlError(f"{type(self.freedom).__name__}: {error}") from None
         set_field(self, "K", self.gain("K"))
         self._check_inputs()
+        self.check_unknown()
 
     # ------------------------------------------------------------------ coordinates and gains
 
@@ -155,7 +165,7 @@ class PassiveLaw(Law):
     def _check_inputs(self) -> None:
         machine, n = self.machine, len(self.places)
         x, rng = ca.SX.sym("x", machine.nx), np.random.default_rng(0)
-        state = self._model.at(x)
+        state = self._tree.at(x)
         B = ActuatedState(state, self.freedom.basis(state)).B
         samples = at_configurations(machine, x, B, machine.numeric.random(rng, 3))
         reached = min(map(rank, samples))
@@ -168,10 +178,10 @@ class PassiveLaw(Law):
     @cached_property
     def allocation(self) -> Allocation:
         """From forces on the commanded velocities to inputs."""
-        return Allocation(Model(self.machine), limits="direction" if self.within_limits else False)
+        return Allocation(self.model, limits="direction" if self.within_limits else False)
 
     @cached_property
-    def _model(self) -> Tree:
+    def _tree(self) -> Tree:
         return Tree(self.machine.tree)
 
     # ------------------------------------------------------------------ what variants give
@@ -196,28 +206,39 @@ class PassiveLaw(Law):
         """Return the inputs at a state."""
         function, names = self.function
         arguments = [x, v, *(reference[name] for name in self.needs)]
+        arguments += [memory] if self.unknown is not None else []
         if len(self.machine.parameters):
             arguments.append(self.machine.parameters.symbols)
         u, *values = function(*arguments)
-        return Command(u, dict(zip(names, values, strict=True)))
+        signals = dict(zip(names, values, strict=False))
+        return Command(u, signals, *values[len(names) :])
 
     @cached_property
     def function(self) -> tuple[ca.Function, tuple[str, ...]]:
-        """From x, v and the reference signals to u and the signals, with their names."""
+        """From x, v and the reference signals to u and the signals, with their names.
+
+        With a correction, its memory comes after the references; its next value and its rate come
+        after the signals.
+        """
         machine = self.machine
         x, v = ca.SX.sym("x", machine.nx), ca.SX.sym("v", machine.nv)
         symbols = self.symbols()
-        state = self._model.at(x, v)
-        u, signals = self._traced(state, symbols)
+        memory = ca.SX.sym("memory", len(self.memory))
+        state = self._tree.at(x, v)
+        u, signals, change = self._traced(state, symbols, memory)
         inputs = [x, v, *(symbols[name][0] for name in self.needs)]
+        values = [u, *signals.values()]
+        if self.unknown is not None:
+            inputs.append(memory)
+            values += [change.memory, change.rate]
         if len(machine.parameters):
             inputs.append(machine.parameters.symbols)
-        outputs = [ca.densify(ca.SX(value)) for value in (u, *signals.values())]
+        outputs = [ca.densify(ca.SX(value)) for value in values]
         return ca.Function("law", inputs, outputs), tuple(signals)
 
     def _traced(
-        self, state: TreeState, symbols: dict[str, tuple[Matrix, Matrix]]
-    ) -> tuple[Matrix, dict[str, Matrix]]:
+        self, state: TreeState, symbols: dict[str, tuple[Matrix, Matrix]], memory: Matrix
+    ) -> tuple[Matrix, dict[str, Matrix], Change]:
         machine, x, v = self.machine, state.x, state.v
         N = ca.SX(self.freedom.basis(state))
         x_rate = machine.rate_matrix(x) @ v
@@ -242,15 +263,18 @@ class PassiveLaw(Law):
         dv_r = N @ w_r_rate + N_rate @ w_r + drift_rate
         D_s = drag_times(state, s_v) if self.drag == "wanted" else ca.SX(machine.nv, 1)
         full = state.inverse(dv_r) - coriolis_times(state, self.form, s_v) - D_s
-        force = N.T @ full - damping - pull
+        met = self.meet(x, v, memory)
+        force = N.T @ (full + met.force) - damping - pull
         inputs = self.allocation(ActuatedState(state, N), force)
+        change = met.change(s_v, self.allocation.given(state, inputs.u))
         V_rate = -ca.dot(s, damping) - ca.dot(s_v, D_s) - loss - ca.dot(s, inputs.unrealised)
         signals = {
-            "V": ca.dot(s_v, state.mass @ s_v) / 2 + potential,
-            "V_rate": V_rate,
+            "V": ca.dot(s_v, state.mass @ s_v) / 2 + potential + change.V,
+            "V_rate": V_rate + change.V_rate,
             "s": s,
             "force": force,
             **inputs.signals,
             **dict(zip(followed.signals, further, strict=True)),
+            **change.signals,
         }
-        return inputs.u, signals
+        return inputs.u, signals, change

@@ -5,19 +5,20 @@ For all three, with a reference velocity nu_r that the joints allow (J nu_r = 0)
     tau_c = M dnu_r + Cor(nu) nu_r - F_gJ - Kd s,     V = 1/2 s^T M s,     dV/dt = -s^T Kd s
 
 [Eslami2025, eq. 24 and 33, corrected: errata E0-4, E0-8, E0-9 and E0-11]. dnu_r is the total time
-derivative of nu_r. To add a law, subclass `PortLaw` and give `ask`: loads, drives and task whose
+derivative of nu_r. Against forces that they do not know the laws take a correction
+(`framefree.control.unknown`), which acts on the joints' velocities. To add a law, subclass `PortLaw` and give `ask`: loads, drives and task whose
 solution is nu_r, with their rates (`sweeps.py`).
 """
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import casadi as ca
 import numpy as np
 
-from framefree.control.law import Command, ControlError, Law
+from framefree.control.law import Command, ControlError
 from framefree.control.port.bodies import (
     command,
     gather,
@@ -36,6 +37,9 @@ from framefree.control.port.sweeps import (
 )
 from framefree.control.shared.allocation import UNITS, Allocated
 from framefree.control.shared.gains import matrix_gain, positive
+from framefree.control.unknown.corrected import CorrectedLaw
+from framefree.control.unknown.correction import UNITS as CORRECTION_UNITS
+from framefree.control.unknown.correction import Correction
 from framefree.machine import Machine
 from framefree.machine.part import set_field
 from framefree.motion.loops import (
@@ -70,6 +74,17 @@ class PortCommand(NamedTuple):
     V: Any
     lost: Any
     reference: NearestVelocity
+
+    def with_joint_force(self, machine: Machine, force: Matrix) -> "PortCommand":
+        """Return the command with a further force (nv) on the joints."""
+        if not force.nnz():
+            return self
+        total = list(self.joint_forces)
+        for i, joint in enumerate(machine.joints):
+            if joint.nv:
+                own = force[machine.v_slice[joint.name], :]
+                total[i] = own if total[i] is None else total[i] + own
+        return self._replace(joint_forces=total)
 
 
 class _Total:
@@ -111,7 +126,7 @@ class _Total:
 
 
 @dataclass(frozen=True, eq=False)
-class PortLaw(Law):
+class PortLaw(CorrectedLaw):
     """Base of the port laws; see the top of this file.
 
     Signals: `V`, `V_rate` as stated, `s` (bodies, 6) in body axes, and `unrealised` (nv), the joint
@@ -127,19 +142,23 @@ class PortLaw(Law):
     literal : bool
         Whether to use the reference velocity as printed in [Eslami2025], which ignores the joints
         (errata E0-8, E0-9, E0-11): for comparison only, V does not fall as stated.
+    unknown : IntegralAction or MomentumObserver, optional
+        How unknown forces are met (`framefree.control.unknown`).
     """
 
     machine: Machine
     damping: Any = 10.0
     literal: bool = False
+    unknown: Correction | None = field(default=None, kw_only=True)
 
-    units: ClassVar[Mapping[str, str]] = {"V": "J", "V_rate": "W", **UNITS}
+    units: ClassVar[Mapping[str, str]] = {"V": "J", "V_rate": "W", **UNITS, **CORRECTION_UNITS}
 
     def __post_init__(self) -> None:
         set_field(self, "port", VirtualPort(self.machine))
         set_field(self, "dampings", _dampings(self.machine, self.damping))
         if self.literal and any(np.any(joint.armature) for joint in self.machine.joints):
             raise ControlError("the printed laws know no rotors: `literal` needs armature 0")
+        self.check_unknown()
 
     @abstractmethod
     def ask(self, chain: BodyChain, reference: Mapping[str, Any]) -> VelocityRequest:
@@ -160,15 +179,20 @@ class PortLaw(Law):
         own_v = [v[machine.v_slice[name], :] for name in names]
         chain = BodyChain(tape, own_x, own_v)
         asked = self.command(chain, {name: ca.SX(reference[name]) for name in self.needs})
+        met = self.meet(x, v, memory)
+        asked = asked.with_joint_force(machine, met.force)
         inputs = self._inputs(chain, x, v, asked)
         sigma = v - ca.vertcat(*asked.reference.velocity.rates)
+        change = met.change(sigma, joint_forces(chain, asked) - inputs.unrealised)
         signals = {
-            "V": asked.V,
-            "V_rate": -asked.lost - ca.dot(sigma, inputs.unrealised),
+            "V": asked.V + change.V,
+            "V_rate": -asked.lost - ca.dot(sigma, inputs.unrealised) + change.V_rate,
             "s": ca.horzcat(*asked.s).T,
             **inputs.signals,
+            **change.signals,
         }
-        return Command(inputs.u, {**signals, **self.signals(chain, asked)})
+        signals = {**signals, **self.signals(chain, asked)}
+        return Command(inputs.u, signals, change.memory, change.rate)
 
     def signals(self, chain: BodyChain, asked: PortCommand) -> dict[str, Matrix]:
         """Return further signals of a law."""
@@ -314,6 +338,8 @@ def looped(law: PortLaw, shapes: Mapping[str, tuple[int, int]]) -> Any:
     machine = law.machine
     if len(machine.parameters):
         raise ControlError("a law as a loop over bodies needs a machine without tunable numbers")
+    if law.unknown is not None:
+        raise ControlError("a law as a loop over bodies cannot have a correction (`unknown`)")
     keys = [law.body_key(body.name) for body in machine.bodies]
     tape = LoopTape("port_law", Tree(machine), law.dampings, keys)  # type: ignore[attr-defined]
     x, v = tape.input("x", (machine.nx,)), tape.input("v", (machine.nv,))
