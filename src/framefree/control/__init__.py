@@ -12,7 +12,12 @@ if TYPE_CHECKING:
     from framefree.control.estimation import EncoderFilter, ForceObserver, InvariantFilter
     from framefree.control.impedance import Impedance
     from framefree.control.law import AnyLaw, Command, ControlError, Law, NumericLaw, OpenLoop
-    from framefree.control.passive import EndEffectorPassivity, PassivityControl, StationKeeping
+    from framefree.control.passive import (
+        AdaptivePassivity,
+        EndEffectorPassivity,
+        PassivityControl,
+        StationKeeping,
+    )
     from framefree.control.pd_gravity import PDGravity
     from framefree.control.port import EndEffectorControl, PoseControl, VelocityControl
     from framefree.control.prototype import PrototypeControl
@@ -22,9 +27,17 @@ if TYPE_CHECKING:
     from framefree.control.shared.limits import InputLimits
     from framefree.control.shared.model import Model, ModelState
     from framefree.control.tasks import LimitedTaskControl, TaskControl
-    from framefree.control.unknown import IntegralAction, MomentumObserver, Observing, UnknownForce
+    from framefree.control.unknown import (
+        Adaptation,
+        IntegralAction,
+        MomentumObserver,
+        Observing,
+        UnknownForce,
+    )
 
 _PLACES = {
+    "Adaptation": "framefree.control.unknown",
+    "AdaptivePassivity": "framefree.control.passive",
     "Allocated": "framefree.control.shared.allocation",
     "Allocation": "framefree.control.shared.allocation",
     "ComputedTorque": "framefree.control.computed_torque",
@@ -61,6 +74,8 @@ _PLACES = {
 }
 
 __all__ = [
+    "Adaptation",
+    "AdaptivePassivity",
     "Allocated",
     "Allocation",
     "AnyLaw",

@@ -11,9 +11,8 @@ where pull and loss come from the potential Ph of what is followed, unrealised i
 do not give of f (`framefree.control.shared.allocation`), and C is one of the skew forms.
 With another C the stated rate is wrong by 1/2 s_v^T (dM/dt - 2C) s_v. Fluid, gravity, springs and
 friction are those of the machine; in a current, D and added mass act on relative velocities.
-Against forces that it does not know a law takes a correction (`framefree.control.unknown`): V gets
-its part, and what is left of the unknown force, d - d_estimated, adds s_v . (d - d_estimated) to
-dV/dt.
+Against what it does not know a law takes a correction (`framefree.control.unknown`): V gets its
+part, and what is left of an unknown force, d - d_estimated, adds s_v . (d - d_estimated) to dV/dt.
 
 To add a law, subclass `PassiveLaw` and give ``needs``, ``symbols`` and ``follow``.
 """
@@ -35,7 +34,7 @@ from framefree.control.shared.input_map import rank
 from framefree.control.shared.model import ActuatedState, at_configurations
 from framefree.control.unknown.corrected import CorrectedLaw
 from framefree.control.unknown.correction import UNITS as CORRECTION_UNITS
-from framefree.control.unknown.correction import Change, Correction
+from framefree.control.unknown.correction import Change, Correction, ReferenceMotion, stated
 from framefree.machine import Machine, MachineError
 from framefree.machine.part import set_field
 from framefree.motion.spatial import Matrix
@@ -108,8 +107,8 @@ class PassiveLaw(CorrectedLaw):
         Whether inputs are shared out within their limits; the force then keeps its direction where
         they cannot give all of it (`framefree.control.shared.direction`). Otherwise they are those
         of least norm, and the plant cuts what is too large.
-    unknown : IntegralAction or MomentumObserver, optional
-        How unknown forces are met (`framefree.control.unknown`).
+    unknown : Correction, optional
+        How what is not known is met: `IntegralAction`, `MomentumObserver` or `Adaptation`.
     """
 
     machine: Machine
@@ -263,14 +262,13 @@ class PassiveLaw(CorrectedLaw):
         dv_r = N @ w_r_rate + N_rate @ w_r + drift_rate
         D_s = drag_times(state, s_v) if self.drag == "wanted" else ca.SX(machine.nv, 1)
         full = state.inverse(dv_r) - coriolis_times(state, self.form, s_v) - D_s
-        met = self.meet(x, v, memory)
+        met = self.meet(x, v, memory, ReferenceMotion(N @ w_r + drift, dv_r))
         force = N.T @ (full + met.force) - damping - pull
         inputs = self.allocation(ActuatedState(state, N), force)
         change = met.change(s_v, self.allocation.given(state, inputs.u))
         V_rate = -ca.dot(s, damping) - ca.dot(s_v, D_s) - loss - ca.dot(s, inputs.unrealised)
         signals = {
-            "V": ca.dot(s_v, state.mass @ s_v) / 2 + potential + change.V,
-            "V_rate": V_rate + change.V_rate,
+            **stated(ca.dot(s_v, state.mass @ s_v) / 2 + potential, V_rate, change),
             "s": s,
             "force": force,
             **inputs.signals,

@@ -5,9 +5,10 @@ For all three, with a reference velocity nu_r that the joints allow (J nu_r = 0)
     tau_c = M dnu_r + Cor(nu) nu_r - F_gJ - Kd s,     V = 1/2 s^T M s,     dV/dt = -s^T Kd s
 
 [Eslami2025, eq. 24 and 33, corrected: errata E0-4, E0-8, E0-9 and E0-11]. dnu_r is the total time
-derivative of nu_r. Against forces that they do not know the laws take a correction
-(`framefree.control.unknown`), which acts on the joints' velocities. To add a law, subclass `PortLaw` and give `ask`: loads, drives and task whose
-solution is nu_r, with their rates (`sweeps.py`).
+derivative of nu_r. Against what they do not know the laws take a correction
+(`framefree.control.unknown`), which acts on the joints' velocities. To add a law, subclass
+`PortLaw` and give `ask`: loads, drives and task whose solution is nu_r, with their rates
+(`sweeps.py`).
 """
 
 from abc import abstractmethod
@@ -39,7 +40,7 @@ from framefree.control.shared.allocation import UNITS, Allocated
 from framefree.control.shared.gains import matrix_gain, positive
 from framefree.control.unknown.corrected import CorrectedLaw
 from framefree.control.unknown.correction import UNITS as CORRECTION_UNITS
-from framefree.control.unknown.correction import Correction
+from framefree.control.unknown.correction import Correction, ReferenceMotion, stated
 from framefree.machine import Machine
 from framefree.machine.part import set_field
 from framefree.motion.loops import (
@@ -142,8 +143,8 @@ class PortLaw(CorrectedLaw):
     literal : bool
         Whether to use the reference velocity as printed in [Eslami2025], which ignores the joints
         (errata E0-8, E0-9, E0-11): for comparison only, V does not fall as stated.
-    unknown : IntegralAction or MomentumObserver, optional
-        How unknown forces are met (`framefree.control.unknown`).
+    unknown : Correction, optional
+        How what is not known is met: `IntegralAction`, `MomentumObserver` or `Adaptation`.
     """
 
     machine: Machine
@@ -179,14 +180,14 @@ class PortLaw(CorrectedLaw):
         own_v = [v[machine.v_slice[name], :] for name in names]
         chain = BodyChain(tape, own_x, own_v)
         asked = self.command(chain, {name: ca.SX(reference[name]) for name in self.needs})
-        met = self.meet(x, v, memory)
+        v_r, a_r = (ca.vertcat(*one.rates) for one in asked.reference[:2])
+        met = self.meet(x, v, memory, ReferenceMotion(v_r, a_r))
         asked = asked.with_joint_force(machine, met.force)
         inputs = self._inputs(chain, x, v, asked)
-        sigma = v - ca.vertcat(*asked.reference.velocity.rates)
+        sigma = v - v_r
         change = met.change(sigma, joint_forces(chain, asked) - inputs.unrealised)
         signals = {
-            "V": asked.V + change.V,
-            "V_rate": -asked.lost - ca.dot(sigma, inputs.unrealised) + change.V_rate,
+            **stated(asked.V, -asked.lost - ca.dot(sigma, inputs.unrealised), change),
             "s": ca.horzcat(*asked.s).T,
             **inputs.signals,
             **change.signals,

@@ -47,7 +47,7 @@ class Robustness:
     dbar : (n,)
         Largest |d_i|.
     kappa : (n,)
-        What the law sets against it.
+        What the law sets against it; where it grows, at the end of the run.
     bound : UltimateBound
         From dbar and the positions of the run.
     entered : int or None
@@ -114,15 +114,13 @@ def assess(
     d, mass = law.uncertainty(x[rows], v[rows], a, u, parameters)
     dbar = np.abs(d).max(axis=0)
     chosen = np.unique(np.linspace(0, len(mass) - 1, masses).astype(int))
-    gains = law.Lambda, law.K, law.kappa, law.eps
-    bound = ultimate_bound(*gains, dbar, mass[chosen])
-    result = Robustness(
-        law.coordinates, t[rows], d, dbar, law.kappa, bound, *_kept(law, run, bound)
-    )
+    kappa = np.asarray(run.signals["kappa"])[-1] if law.adapts else law.kappa
+    bound = ultimate_bound(law.Lambda, law.K, kappa, law.eps, dbar, mass[chosen])
+    result = Robustness(law.coordinates, t[rows], d, dbar, kappa, bound, *_kept(law, run, bound))
     if result.exceeded:
         listed = ", ".join(
             f"`{name}`: {kappa:.4g} against {most:.4g}"
-            for name, kappa, most in zip(law.coordinates, law.kappa, dbar, strict=True)
+            for name, kappa, most in zip(law.coordinates, kappa, dbar, strict=True)
             if kappa <= most
         )
         warnings.warn(
@@ -139,7 +137,13 @@ def _kept(
 ) -> tuple[int | None, float, float]:
     """Return when V came below its level, and how near V and e came to their bounds since."""
     V, e = run.signals["V"], run.signals["e"].reshape(len(run.t), -1)
-    below = np.flatnonzero(bound.V >= V)
+    there = np.ones(len(run.t), bool)
+    if law.adapts:
+        # The bound is that of the last kappa: it holds from where kappa has come to it.
+        kappa = np.asarray(run.signals["kappa"]).reshape(len(run.t), -1)
+        V = V - (kappa**2 / law.growth).sum(axis=1) / 2
+        there = (kappa >= kappa[-1]).all(axis=1)
+    below = np.flatnonzero((bound.V >= V) & there)
     if not len(below):
         return None, np.inf, np.inf
     first = int(below[0])

@@ -9,6 +9,15 @@ With e = q - q_d, s = de/dt + Lambda e, qd_r = dq_d/dt - Lambda e and qdd_r its 
 where Q_e is what acts besides the drives (gravity, springs, friction), `unrealised` what the drives
 do not give of Q_a, and d what the model does not know. The document prints h = C qd in the place of
 C qd_r; its proof then fails by s^T C s (errata E2-6). `printed` keeps that variant.
+
+With `growth` the kappa_i are states that grow with the uncertainty met, from `kappa` on,
+
+    dkappa_i/dt = growth_i max(|s_i| - eps_i, 0),      V gets sum kappa_i^2 / (2 growth_i)
+    dV/dt = -s^T K s - sum kappa_i min(s_i^2 / eps_i, eps_i) - s^T unrealised + s^T d
+
+Where |d_i| <= dbar_i, unknown, V with (kappa_i - dbar_i)^2 in the place of kappa_i^2 has
+dV/dt <= -s^T K s + sum dbar_i eps_i: s comes into a layer about as wide as eps without a bound
+on d being told, and kappa stays bounded.
 """
 
 from collections.abc import Mapping
@@ -56,6 +65,9 @@ class RobustControl(Law):
         positive but for kappa, which may be 0.
     printed : bool
         Whether the law is that of the document, with h instead of C qd_r.
+    growth : float or (n,)
+        How fast kappa grows where s leaves the layer, N/m and Nm/rad; 0 keeps it as it is. Then
+        `kappa` is recorded.
     least_margin : float
         Where loops are solved: how far, of 1, they must be from a position in which the dependent
         joints do not follow from the others. Nearer than that the law gives no finite inputs, and a
@@ -76,6 +88,7 @@ class RobustControl(Law):
     eps: Any = 1e-4
     printed: bool = False
     least_margin: float = 0.01
+    growth: Any = 0.0
     equations: InitVar[Embedded | None] = None
     embedded: Embedded = field(init=False, repr=False, compare=False)
 
@@ -88,10 +101,12 @@ class RobustControl(Law):
         set_field(self, "embedded", equations or Embedded(self.machine))
         self._check_coordinates()
         names = self.coordinates
-        for name in ("Lambda", "K", "kappa", "eps"):
-            value, zero = getattr(self, name), name == "kappa"
+        for name in ("Lambda", "K", "kappa", "eps", "growth"):
+            value, zero = getattr(self, name), name in ("kappa", "growth")
             gain = vector_gain(value, len(names), name, self.name, zero=zero, of=names)
             set_field(self, name, gain)
+        if np.any(self.growth) and not np.all(self.growth):
+            raise ControlError("`growth` of RobustControl must be 0 or positive everywhere")
         self._check_inputs()
 
     # ------------------------------------------------------------------ coordinates
@@ -152,6 +167,7 @@ class RobustControl(Law):
         q_d, qd_d = reference["x"][chosen, :], reference["v"][moving, :]
         qdd_d = reference["a"][moving, :]
         gain = {name: ca.DM(getattr(self, name)) for name in ("Lambda", "K", "kappa", "eps")}
+        gain["kappa"] = memory if self.adapts else gain["kappa"]
         e, e_rate = q - q_d, qd - qd_d
         s = e_rate + gain["Lambda"] * e
         state = self.embedded.at(*self.reduced(x, v))
@@ -171,7 +187,24 @@ class RobustControl(Law):
             force = force / (state.chart.margin > self.least_margin)
         inputs = self.allocation(self._actuated(state), force, state.mass)
         signals["V_rate"] = V_rate - ca.dot(s, inputs.unrealised)
-        return Command(inputs.u, {**signals, **inputs.signals})
+        signals |= inputs.signals
+        if not self.adapts:
+            return Command(inputs.u, signals)
+        growth = ca.DM(self.growth)
+        rate = growth * ca.fmax(ca.fabs(s) - gain["eps"], 0)
+        signals["V"] += ca.dot(memory, memory / growth) / 2
+        signals["V_rate"] += ca.dot(memory, rate / growth)
+        return Command(inputs.u, {**signals, "kappa": memory}, memory, rate)
+
+    @property
+    def adapts(self) -> bool:
+        """Whether kappa grows."""
+        return bool(np.any(self.growth))
+
+    @property
+    def memory(self) -> np.ndarray:
+        """First kappa, where it grows."""
+        return np.array(self.kappa) if self.adapts else np.zeros(0)
 
     @cached_property
     def allocation(self) -> Allocation:

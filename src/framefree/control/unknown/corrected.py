@@ -9,7 +9,7 @@ import numpy as np
 
 from framefree.control.law import ControlError, Law, Timing
 from framefree.control.shared.model import Model
-from framefree.control.unknown.correction import Change, Correction, Met
+from framefree.control.unknown.correction import Change, Correction, Met, ReferenceMotion
 
 Matrix = Any
 
@@ -30,8 +30,8 @@ class CorrectedLaw(Law):
             return
         if not isinstance(self.unknown, Correction):
             raise ControlError(
-                f"`unknown` of {self.name} must be an IntegralAction or a MomentumObserver, got "
-                f"{self.unknown!r}"
+                f"`unknown` of {self.name} must be an IntegralAction, a MomentumObserver or an "
+                f"Adaptation, got {self.unknown!r}"
             )
         self.unknown.check(self.model)
 
@@ -52,9 +52,9 @@ class CorrectedLaw(Law):
             return self
         return replace(self, unknown=self.unknown.timed(timing))  # type: ignore[type-var]
 
-    def meet(self, x: Matrix, v: Matrix, memory: Matrix) -> Met:
+    def meet(self, x: Matrix, v: Matrix, memory: Matrix, wanted: ReferenceMotion) -> Met:
         """Return the correction at a state; none has no force and no states."""
         if self.unknown is None:
             nothing = Change(ca.SX(0, 1), ca.SX(0, 1), ca.SX(0), ca.SX(0), {})
             return Met(ca.SX(self.machine.nv, 1), lambda s, given: nothing)
-        return self.unknown.meet(self.model, x, v, memory)
+        return self.unknown.meet(self.model, x, v, memory, wanted)

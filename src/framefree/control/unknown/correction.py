@@ -1,4 +1,4 @@
-"""What a law adds to its force against forces that nobody told it about.
+"""What a law adds to its force against what nobody told it about.
 
 The equations of motion in the velocities w (n) of the law's model are
 
@@ -102,6 +102,13 @@ def _turned(state: ModelState) -> Matrix:
     return ca.diagcat(*blocks)
 
 
+class ReferenceMotion(NamedTuple):
+    """Velocity v_r and acceleration a_r (n) of a passivity law: s = v - v_r."""
+
+    velocity: Matrix
+    acceleration: Matrix
+
+
 class Change(NamedTuple):
     """How a correction goes on, and what it adds to what the law states.
 
@@ -110,13 +117,14 @@ class Change(NamedTuple):
     rate, memory : columns
         Rate of its memory, and what it becomes at this evaluation, as in `Command`.
     V, V_rate : scalars
-        Its part of the law's Lyapunov function and of the stated rate.
+        Its part of the law's Lyapunov function and of the stated rate. V is None where the law
+        cannot know its V: then it does not record it.
     signals : mapping of str to matrix
     """
 
     rate: Matrix
     memory: Matrix
-    V: Matrix
+    V: Matrix | None
     V_rate: Matrix
     signals: Mapping[str, Matrix]
 
@@ -154,12 +162,20 @@ class Correction(ABC):
         return ca.DM(np.zeros(self.size(model)))
 
     @abstractmethod
-    def meet(self, model: Model, x: Matrix, v: Matrix, memory: Matrix) -> Met:
-        """Return the correction at a state of the joints."""
+    def meet(
+        self, model: Model, x: Matrix, v: Matrix, memory: Matrix, wanted: ReferenceMotion
+    ) -> Met:
+        """Return the correction at a state of the joints, and the reference motion of the law."""
 
     def timed(self, timing: Timing) -> Self:
         """Return the correction for a control period and a delay."""
         return self
+
+
+def stated(V: Matrix, V_rate: Matrix, change: Change) -> dict[str, Matrix]:
+    """Return the signals "V" and "V_rate" of a law with its correction."""
+    signals = {"V_rate": V_rate + change.V_rate}
+    return signals if change.V is None else {"V": V + change.V, **signals}
 
 
 def at_symbols(model: Model, outputs: Callable[[ModelState], list[Matrix]]) -> Any:

@@ -5,11 +5,11 @@ With z the integral of S s and the force -S^T K z beside the law's own,
     M ds/dt + C s = -(law's damping) - S^T K z + d
     V_I = 1/2 z^T K z,      dV_I/dt = s^T S^T K z
 
-so that V of the law and V_I together fall at the law's stated rate where d = 0. Where d = S^T w with
-constant w, the same is true of V with z - K^-1 w in the place of z: s goes to zero, and with it the
-error, whatever w is. The law records V with z, as it does not know w; the stated rate then lacks
-s^T d. S turns forces on the velocities to the axes in which they are constant, or is the Jacobian
-of a frame for a wrench at it (`UnknownForce`): V_I needs no rate of S.
+so that V of the law and V_I together fall at the law's stated rate where d = 0. Where d = S^T w
+with constant w, the same is true of V with z - K^-1 w in the place of z: s goes to zero, and with
+it the error, whatever w is. The law records V with z, as it does not know w; the stated rate then
+lacks s^T d. S turns forces on the velocities to the axes in which they are constant, or is the
+Jacobian of a frame for a wrench at it (`UnknownForce`): V_I needs no rate of S.
 """
 
 from dataclasses import dataclass, field
@@ -24,6 +24,7 @@ from framefree.control.unknown.correction import (
     Change,
     Correction,
     Met,
+    ReferenceMotion,
     UnknownForce,
     at_symbols,
 )
@@ -61,7 +62,9 @@ class IntegralAction(Correction):
         names = model.v_names if self.unknown.frame is None else ()
         return vector_gain(self.gain, self.size(model), "gain", "IntegralAction", of=names)
 
-    def meet(self, model: Model, x: Matrix, v: Matrix, memory: Matrix) -> Met:
+    def meet(
+        self, model: Model, x: Matrix, v: Matrix, memory: Matrix, wanted: ReferenceMotion
+    ) -> Met:
         """Return the integral action at a state."""
         K = ca.DM(self._gain(model))
         (S,) = at_symbols(model, lambda state: [self.unknown.directions(state)])(x, v)

@@ -2,7 +2,7 @@
 
 With the momentum p = M v of the velocities v (n), and M_dot = C + C^T for the skew C,
 
-    dp/dt = force + h(x, v) + d,      h = M_dot v - (force at rest of acceleration) = C^T v - passive
+    dp/dt = force + h(x, v) + d,      h = M_dot v - inverse(x, v, 0) = C^T v - passive
     q' = force + h + r,    q(0) = p(0),     r = K (p - q)
     dr/dt = K (d - r)
 
@@ -16,9 +16,9 @@ its turning is told to the observer,
 
     q' = force + h + r - K^-1 (dS/dt)^T L r,      L S^T = I,      dr/dt = K (d - r) + (dS/dt)^T L r
 
-so that for constant w, with e = r - d,  de/dt = -(K - (dS/dt)^T L) e: no lag is left. Forces at ball
-and free joints are so held in the axes of the world, where the bound above is one on their rates
-there. For a wrench at a frame, L r is the one whose accelerations come nearest to those of r
+so that for constant w, with e = r - d,  de/dt = -(K - (dS/dt)^T L) e: no lag is left. Forces at
+ball and free joints are so held in the axes of the world, where the bound above is one on their
+rates there. For a wrench at a frame, L r is the one whose accelerations come nearest to those of r
 (Gauss); where S does not have full rank, only part of w is seen (`UnknownForce.rank`).
 
 A sampled law has the integral of h by the trapezoidal rule, and counts the commands that act, which
@@ -38,6 +38,7 @@ from framefree.control.unknown.correction import (
     Change,
     Correction,
     Met,
+    ReferenceMotion,
     UnknownForce,
     at_symbols,
 )
@@ -67,7 +68,7 @@ class MomentumObserver(Correction):
     gain: Any = 20.0
     unknown: UnknownForce = field(default_factory=UnknownForce)
     acts: bool = True
-    timing: Timing = Timing()
+    timing: Timing = field(default_factory=Timing)
 
     def check(self, model: Model) -> None:
         """Raise `ControlError` if the gain does not fit the machine or the control period."""
@@ -113,7 +114,9 @@ class MomentumObserver(Correction):
         ahead = ca.SX(model.n * self.timing.delay, 1)
         return ca.vertcat(p - self.timing.period / 2 * h, ahead)
 
-    def meet(self, model: Model, x: Matrix, v: Matrix, memory: Matrix) -> Met:
+    def meet(
+        self, model: Model, x: Matrix, v: Matrix, memory: Matrix, wanted: ReferenceMotion | None
+    ) -> Met:
         """Return what is observed at a state."""
         n, K, half = model.n, ca.DM(self._gain(model)), self.timing.period / 2
         p, h, *turning = self._terms(model, x, v)

@@ -85,7 +85,7 @@ class Observing(Law):
         model = self._model
         state = model.at(x, v)
         given = state.reduced(Allocation(model).given(state.tree, command.u))
-        met = self.observer.meet(model, x, v, memory)
+        met = self.observer.meet(model, x, v, memory, None)
         change = met.change(ca.SX(model.n, 1), given)
         signals = {**command.signals, **change.signals}
         return Command(command.u, signals, change.memory, change.rate)

@@ -1,0 +1,70 @@
+"""Adaptation of a body's ten numbers that stay those of a body [Lee2018].
+
+The numbers are the entries of P = [second, first; first^T, total] (`Moments.matrix4`), which is
+positive definite for a body. With tr(U dP) = g . d(pi) for every change, g the slope of a power,
+
+    dP/dt = -(1/cost) P U P,     d(P* | P) = tr(P^-1 P*) + log det(P P*^-1) - 4 >= 0
+    cost d/dt d(P* | P) = -g . (pi - pi*)
+
+for any constant P*: P stays positive definite, and d does not depend on the frame of the body. A
+bound tr(W P) <= most, W >= 0, is kept by taking the part out of dP/dt that would leave it,
+
+    dP/dt -> dP/dt - P W P tr(W dP/dt) / tr(W P W P)
+
+which takes tr(W (P - P*)) times something not negative off the rate above: V then falls faster.
+"""
+
+from typing import Any, NamedTuple
+
+import casadi as ca
+
+from framefree.motion.regressor import PAIRS
+
+Matrix = Any
+
+
+def matrix4(numbers: Matrix) -> Matrix:
+    """Return P (4x4) of ten numbers in the order of `framefree.motion.regressor.TEN`."""
+    return _spread(numbers, 1.0)
+
+
+class LargestBody(NamedTuple):
+    """Bodies up to this size: mass + (integral of |r|^2 dm) / reach^2 <= mass, kg and m."""
+
+    mass: float
+    reach: float
+
+    @property
+    def weight(self) -> Matrix:
+        """W."""
+        return ca.diag(ca.DM([*([self.reach**-2] * 3), 1.0]))
+
+
+def rate(numbers: Matrix, slope: Matrix, cost: float, largest: LargestBody | None = None) -> Matrix:
+    """Return the rate (10) of the numbers under a slope g (10)."""
+    P = matrix4(numbers)
+    change = -P @ _spread(slope, 0.5) @ P / cost
+    if largest is not None:
+        W = largest.weight
+        growth, outwards = ca.trace(W @ change), P @ W @ P
+        leaving = ca.logic_and(ca.trace(W @ P) >= largest.mass, growth > 0)
+        change -= ca.if_else(leaving, growth / ca.trace(W @ outwards), 0) * outwards
+    return ca.vertcat(change[3, 3], change[:3, 3], *(change[i, j] for i, j in PAIRS))
+
+
+def divergence(true: Matrix, numbers: Matrix) -> Matrix:
+    """Return d(P* | P) of two sets of ten numbers."""
+    P, P_true = matrix4(numbers), matrix4(true)
+    ratio = ca.solve(P, P_true)
+    return ca.trace(ratio) - ca.log(ca.det(ratio)) - 4
+
+
+def _spread(numbers: Matrix, beside: float) -> Matrix:
+    """Return the symmetric 4x4 matrix of ten numbers, those beside the diagonal times a factor."""
+    P = ca.SX(4, 4)
+    P[3, 3] = numbers[0]
+    for i in range(3):
+        P[i, 3] = P[3, i] = beside * numbers[1 + i]
+    for value, (i, j) in zip(ca.vertsplit(numbers[4:]), PAIRS, strict=True):
+        P[i, j] = P[j, i] = value if i == j else beside * value
+    return P
