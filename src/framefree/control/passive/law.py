@@ -34,7 +34,12 @@ from framefree.control.shared.input_map import rank
 from framefree.control.shared.model import ActuatedState, at_configurations
 from framefree.control.unknown.corrected import CorrectedLaw
 from framefree.control.unknown.correction import UNITS as CORRECTION_UNITS
-from framefree.control.unknown.correction import Change, Correction, ReferenceMotion, stated
+from framefree.control.unknown.correction import (
+    Correction,
+    CorrectionChange,
+    ReferenceMotion,
+    stated,
+)
 from framefree.machine import Machine, MachineError
 from framefree.machine.part import set_field
 from framefree.motion.spatial import Matrix
@@ -237,7 +242,7 @@ class PassiveLaw(CorrectedLaw):
 
     def _traced(
         self, state: TreeState, symbols: dict[str, tuple[Matrix, Matrix]], memory: Matrix
-    ) -> tuple[Matrix, dict[str, Matrix], Change]:
+    ) -> tuple[Matrix, dict[str, Matrix], CorrectionChange]:
         machine, x, v = self.machine, state.x, state.v
         N = ca.SX(self.freedom.basis(state))
         x_rate = machine.rate_matrix(x) @ v

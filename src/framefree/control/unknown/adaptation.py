@@ -38,9 +38,9 @@ from framefree.control.shared.gains import positive
 from framefree.control.shared.model import Model
 from framefree.control.unknown import natural
 from framefree.control.unknown.correction import (
-    Change,
     Correction,
-    Met,
+    CorrectionChange,
+    CorrectionForce,
     ReferenceMotion,
     UnknownForce,
 )
@@ -230,7 +230,7 @@ class Adaptation(Correction):
 
     def meet(
         self, model: Model, x: Matrix, v: Matrix, memory: Matrix, wanted: ReferenceMotion
-    ) -> Met:
+    ) -> CorrectionForce:
         """Return what the estimates add to the force of the law's own numbers."""
         machine = model.machine
         numbers = self.numbers(machine)
@@ -241,7 +241,7 @@ class Adaptation(Correction):
         own = ca.DM(numbers.machine.parameters.defaults)
         at_estimate = needed(*motion, estimate)
 
-        def change(s: Matrix, given: Matrix) -> Change:
+        def change(s: Matrix, given: Matrix) -> CorrectionChange:
             slope = _slope(numbers.machine)(*motion, estimate, s)
             predicted = self._predicted(model, x, v, memory, given)
             drive = slope + predicted.slope
@@ -253,9 +253,9 @@ class Adaptation(Correction):
                 miss = at_estimate - needed(*motion, true)
                 extra = ca.dot(s, miss) - ca.dot(slope, estimate - true)
             signals = {"numbers": estimate, **predicted.signals}
-            return Change(rate, memory, V, extra - predicted.lost, signals)
+            return CorrectionChange(rate, memory, V, extra - predicted.lost, signals)
 
-        return Met(at_estimate - needed(*motion, own), change)
+        return CorrectionForce(at_estimate - needed(*motion, own), change)
 
     def _rates(self, numbers: Numbers, estimate: Matrix, slope: Matrix) -> Matrix:
         rate = ca.SX(*estimate.shape)

@@ -9,7 +9,12 @@ import numpy as np
 
 from framefree.control.law import ControlError, Law, Timing
 from framefree.control.shared.model import Model
-from framefree.control.unknown.correction import Change, Correction, Met, ReferenceMotion
+from framefree.control.unknown.correction import (
+    Correction,
+    CorrectionChange,
+    CorrectionForce,
+    ReferenceMotion,
+)
 
 Matrix = Any
 
@@ -52,9 +57,11 @@ class CorrectedLaw(Law):
             return self
         return replace(self, unknown=self.unknown.timed(timing))  # type: ignore[type-var]
 
-    def meet(self, x: Matrix, v: Matrix, memory: Matrix, wanted: ReferenceMotion) -> Met:
+    def meet(
+        self, x: Matrix, v: Matrix, memory: Matrix, wanted: ReferenceMotion
+    ) -> CorrectionForce:
         """Return the correction at a state; none has no force and no states."""
         if self.unknown is None:
-            nothing = Change(ca.SX(0, 1), ca.SX(0, 1), ca.SX(0), ca.SX(0), {})
-            return Met(ca.SX(self.machine.nv, 1), lambda s, given: nothing)
+            nothing = CorrectionChange(ca.SX(0, 1), ca.SX(0, 1), ca.SX(0), ca.SX(0), {})
+            return CorrectionForce(ca.SX(self.machine.nv, 1), lambda s, given: nothing)
         return self.unknown.meet(self.model, x, v, memory, wanted)

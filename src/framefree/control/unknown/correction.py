@@ -109,7 +109,7 @@ class ReferenceMotion(NamedTuple):
     acceleration: Matrix
 
 
-class Change(NamedTuple):
+class CorrectionChange(NamedTuple):
     """How a correction goes on, and what it adds to what the law states.
 
     Attributes
@@ -129,7 +129,7 @@ class Change(NamedTuple):
     signals: Mapping[str, Matrix]
 
 
-class Met(NamedTuple):
+class CorrectionForce(NamedTuple):
     """A correction at a state.
 
     Attributes
@@ -138,11 +138,11 @@ class Met(NamedTuple):
         What the law adds to the force that it asks for.
     change : callable
         From the law's velocity error s (n) and the force (n) that its actuators give at this
-        command to the `Change`.
+        command to the `CorrectionChange`.
     """
 
     force: Matrix
-    change: Callable[[Matrix, Matrix], Change]
+    change: Callable[[Matrix, Matrix], CorrectionChange]
 
 
 class Correction(ABC):
@@ -164,7 +164,7 @@ class Correction(ABC):
     @abstractmethod
     def meet(
         self, model: Model, x: Matrix, v: Matrix, memory: Matrix, wanted: ReferenceMotion
-    ) -> Met:
+    ) -> CorrectionForce:
         """Return the correction at a state of the joints, and the reference motion of the law."""
 
     def timed(self, timing: Timing) -> Self:
@@ -172,7 +172,7 @@ class Correction(ABC):
         return self
 
 
-def stated(V: Matrix, V_rate: Matrix, change: Change) -> dict[str, Matrix]:
+def stated(V: Matrix, V_rate: Matrix, change: CorrectionChange) -> dict[str, Matrix]:
     """Return the signals "V" and "V_rate" of a law with its correction."""
     signals = {"V_rate": V_rate + change.V_rate}
     return signals if change.V is None else {"V": V + change.V, **signals}

@@ -21,9 +21,9 @@ import numpy as np
 from framefree.control.shared.gains import vector_gain
 from framefree.control.shared.model import Model
 from framefree.control.unknown.correction import (
-    Change,
     Correction,
-    Met,
+    CorrectionChange,
+    CorrectionForce,
     ReferenceMotion,
     UnknownForce,
     at_symbols,
@@ -64,7 +64,7 @@ class IntegralAction(Correction):
 
     def meet(
         self, model: Model, x: Matrix, v: Matrix, memory: Matrix, wanted: ReferenceMotion
-    ) -> Met:
+    ) -> CorrectionForce:
         """Return the integral action at a state."""
         K = ca.DM(self._gain(model))
         (S,) = at_symbols(model, lambda state: [self.unknown.directions(state)])(x, v)
@@ -74,7 +74,7 @@ class IntegralAction(Correction):
         if self.unknown.frame is not None:
             signals["unknown_wrench"] = estimated
 
-        def change(s: Matrix, given: Matrix) -> Change:
-            return Change(S @ s, memory, ca.dot(memory, estimated) / 2, ca.SX(0), signals)
+        def change(s: Matrix, given: Matrix) -> CorrectionChange:
+            return CorrectionChange(S @ s, memory, ca.dot(memory, estimated) / 2, ca.SX(0), signals)
 
-        return Met(-against, change)
+        return CorrectionForce(-against, change)

@@ -35,9 +35,9 @@ from framefree.control.law import ControlError, Timing
 from framefree.control.shared.gains import positive, vector_gain
 from framefree.control.shared.model import Model, ModelState
 from framefree.control.unknown.correction import (
-    Change,
     Correction,
-    Met,
+    CorrectionChange,
+    CorrectionForce,
     ReferenceMotion,
     UnknownForce,
     at_symbols,
@@ -116,7 +116,7 @@ class MomentumObserver(Correction):
 
     def meet(
         self, model: Model, x: Matrix, v: Matrix, memory: Matrix, wanted: ReferenceMotion | None
-    ) -> Met:
+    ) -> CorrectionForce:
         """Return what is observed at a state."""
         n, K, half = model.n, ca.DM(self._gain(model)), self.timing.period / 2
         p, h, *turning = self._terms(model, x, v)
@@ -133,14 +133,14 @@ class MomentumObserver(Correction):
             S, S_rate, _ = turning
             carried = S_rate.T @ (S @ r) / K
 
-        def change(s: Matrix, given: Matrix) -> Change:
+        def change(s: Matrix, given: Matrix) -> CorrectionChange:
             on_the_way = ca.vertcat(queue, given)
             acting = on_the_way[:n, :]
             rate = ca.vertcat(acting + h + r - carried, ca.SX(*queue.shape))
             following = ca.vertcat(q, on_the_way[n:, :])
-            return Change(rate, following, ca.SX(0), ca.SX(0), signals)
+            return CorrectionChange(rate, following, ca.SX(0), ca.SX(0), signals)
 
-        return Met(-r if self.acts else ca.SX(n, 1), change)
+        return CorrectionForce(-r if self.acts else ca.SX(n, 1), change)
 
     def _terms(self, model: Model, x: Matrix, v: Matrix) -> tuple[Matrix, ...]:
         """Return p and h; where S is not constant, also S, its rate and M."""
