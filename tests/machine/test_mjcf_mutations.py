@@ -15,7 +15,7 @@ from framefree.machine.read import read
 
 pytest.importorskip("mujoco")
 DATA = Path(__file__).parents[1] / "data" / "mjcf"
-ROBOTS = ("arm", "gripper", "hand", "linkage", "walker")
+ROBOTS = ("arm", "finger", "flapper", "gripper", "hand", "linkage", "muscled_arm", "walker")
 
 SUBTREES = ("visual", "statistic", "sensor", "contact", "light", "camera", "adhesion")
 """Elements whose every content is drawn, measures, or concerns contact."""

@@ -199,6 +199,13 @@ def keyframes(model: Any, tree: MjcfTree, driven: list[Actuator]) -> list[Keyfra
     for i in range(model.nkey):
         x, v = _state(model, tree, model.key_qpos[i], model.key_qvel[i])
         values = [_input(model, i, k) for k in range(len(inputs))]
+        active = [k for k in range(len(inputs)) if model.actuator_actadr[k] >= 0]
+        if active and model.key_ctrl[i][active].any():
+            numbers = " ".join(f"{number:g}" for number in model.key_ctrl[i][active])
+            tree.ignored.append(
+                f"keyframe `{names[i]}`: `ctrl` {numbers} of actuators with an activation, which is "
+                "their input here (`act`)"
+            )
         u = {name: values[k] for k, name in enumerate(inputs) if name in known}
         result.append(Keyframe(names[i], x, v, u))
     start, _ = _state(model, tree, model.qpos0, np.zeros(model.nv))
