@@ -203,8 +203,8 @@ def keyframes(model: Any, tree: MjcfTree, driven: list[Actuator]) -> list[Keyfra
         if active and model.key_ctrl[i][active].any():
             numbers = " ".join(f"{number:g}" for number in model.key_ctrl[i][active])
             tree.ignored.append(
-                f"keyframe `{names[i]}`: `ctrl` {numbers} of actuators with an activation, which is "
-                "their input here (`act`)"
+                f"keyframe `{names[i]}`: `ctrl` {numbers} of actuators with an activation, which "
+                "is their input here (`act`)"
             )
         u = {name: values[k] for k, name in enumerate(inputs) if name in known}
         result.append(Keyframe(names[i], x, v, u))
