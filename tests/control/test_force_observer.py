@@ -47,7 +47,7 @@ def waving(machine, size):
     return OpenLoop(machine, lambda t: size * ca.sin(3 * ca.DM(weights) * t))
 
 
-def observed(machine, rate=2.0, axes="body", law=None, duration=2.0, **options):
+def observed(machine, rate=2.0, axes="own", law=None, duration=2.0, **options):
     law = waving(machine, 0.3) if law is None else law
     observer = ForceObserver(law.machine, rate, axes)
     rng = np.random.default_rng(0)
@@ -71,7 +71,7 @@ def test_the_error_decays_at_the_stated_rate(rate):
 def test_wind_is_constant_in_the_axes_of_the_world():
     machine = craft()
     wind = [Pulse("body", [*WRENCH[:3], 0, 0, 0], axes="world")]
-    for axes, near in (("world", True), ("body", False)):
+    for axes, near in (("world", True), ("own", False)):
         run = observed(machine, 5.0, axes, disturbances=wind, duration=3.0, v0=[0, 0, 0, 1, 2, 1])
         R = np.array(machine_rotation(run.x[-1]))
         missed = np.abs(R @ run["unknown_force"][-1, :3] - WRENCH[:3]).max()
@@ -177,6 +177,22 @@ def test_many_trajectories_and_one_have_the_same_estimates():
     assert np.array_equal(together["unknown_force"][0], one["unknown_force"])
 
 
+def test_numbers_of_the_model_may_be_tuned():
+    """The observer's model has parameters: with the plant's values it finds the force, else not."""
+    machine = craft()
+    model = machine.tunable("body.mass")
+    law, pulse = waving(model, 0.3), [Pulse("body", WRENCH, axes="frame")]
+    found = []
+    for mass in (2.0, 3.0):
+        run = observed(
+            machine, 10.0, law=law, disturbances=pulse, duration=1.0,
+            law_parameters={"body.mass": mass},
+        )  # fmt: skip
+        found.append(run["unknown_force"][-1])
+    assert np.abs(found[0] - WRENCH).max() < 1e-3
+    assert np.abs(found[1] - WRENCH).max() > 0.05
+
+
 def test_it_goes_on_through_events_and_under_an_adaptive_integrator():
     machine = craft()
     law, pulse = waving(machine, 0.3), [Pulse("body", WRENCH, axes="frame")]
@@ -201,7 +217,7 @@ def test_on_mujoco():
 
 def test_refused():
     machine = craft()
-    with pytest.raises(ControlError, match="`axes` must be one of body, world"):
+    with pytest.raises(ControlError, match="`axes` must be one of own, world"):
         ForceObserver(machine, axes="hand")
     with pytest.raises(ControlError, match="`rate` must be"):
         ForceObserver(machine, rate=-1.0)

@@ -16,7 +16,7 @@ from framefree.control.estimation import (
 )
 from framefree.control.law import Command, ControlError, Law, NumericCommand, NumericLaw
 from framefree.geometry import Moments, batch
-from framefree.machine import Body, Frame, Free, Joint, Machine
+from framefree.machine import Body, Frame, Free, Joint, Machine, Revolute
 from framefree.simulate import Encoders, Imu, Noise, PoseSensor, Pulse, SimulationError, simulate
 
 PERIOD = 0.01
@@ -127,6 +127,28 @@ def test_encoders_give_velocities():
     assert np.abs(seen["estimated_x"] - seen.x).max() < 5e-4
     assert np.abs(seen["estimated_v"] - seen.v)[100:].max() < 0.1
     assert np.abs(seen["estimated_v"] - seen.v).max() > 1e-4  # it is no gift
+
+
+def test_a_flying_arm_has_its_base_from_one_estimator_and_its_joint_from_another():
+    body = Body("body", Moments.of_body(2.0, (0, 0, 0), np.diag([0.02, 0.02, 0.03])))
+    link = Body("link", Moments.of_body(0.3, (0.1, 0, 0), np.diag([1e-3] * 3)))
+    joints = (
+        Joint("base", Free(), "world", "body"),
+        Joint("elbow", Revolute((0, 1, 0)), "body", "link", (0.1, 0, 0)),
+    )
+    machine = Machine((body, link), joints, name="flying arm")
+    v0 = [0.3, 0, 2.0, 0.5, -0.4, 0.8, 2.0]
+    run = simulate(
+        machine, v0=v0, duration=0.5, dt=5e-3, control_dt=5e-3, progress=False,
+        sensors=(Imu(), PoseSensor(every=10, delay=3), Encoders(joints=("elbow",))),
+        estimator=(
+            EncoderFilter(machine, 200.0, of=("elbow",)), InvariantFilter(machine, delay=3),
+        ),
+    )  # fmt: skip
+    assert np.abs(run["estimated_x"][:, :3] - run.x[:, :3]).max() < 2e-3
+    assert np.abs(run["estimated_x"][:, 7] - run.x[:, 7]).max() < 2e-3
+    assert np.abs(run["estimated_v"] - run.v)[20:].max() < 0.05
+    assert np.abs(run.v[:, 6] - run.v[0, 6]).max() > 0.05  # the arm swings
 
 
 def test_the_encoder_filter_lags_by_two_accelerations_over_its_bandwidth():

@@ -29,7 +29,7 @@ from framefree.motion.actuation import input_bias, input_matrix
 
 Matrix = Any
 
-AXES = ("body", "world")
+AXES = ("own", "world")
 
 
 class ObservedForce(NamedTuple):
@@ -49,7 +49,7 @@ class ForceObserver:
         The law's model, without loops or couplings.
     rate : number or (nv,)
         K, 1/s: how fast the estimate follows.
-    axes : "body" or "world"
+    axes : "own" or "world"
         Axes in which the unknown wrench on a free joint is taken to be constant: the body's own
         (a center of mass that is off, a bent arm) or the world's (wind). Other joints have one set
         of axes only.
@@ -57,7 +57,7 @@ class ForceObserver:
 
     machine: Machine
     rate: Any = 2.0
-    axes: str = "body"
+    axes: str = "own"
 
     def __post_init__(self) -> None:
         machine = self.machine
