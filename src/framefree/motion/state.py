@@ -201,8 +201,16 @@ class State(ABC):
 
     def tendon(self, name: str) -> tendons.TendonMotion:
         """Return length and rate of a tendon, and what a unit force along it does."""
-        tendon = self.machine.tendon(name)
-        return tendons.motion(tendon, self.bodies, self.joint_x, self.joint_v)
+        if name not in self._tendons:
+            tendon = self.machine.tendon(name)
+            at = tendons.motion(tendon, self.bodies, self.joint_x, self.joint_v)
+            self._tendons[name] = at
+        return self._tendons[name]
+
+    @cached_property
+    def _tendons(self) -> dict[str, tendons.TendonMotion]:
+        """Tendons that were asked for already: a path around obstacles is long to write down."""
+        return {}
 
     def tendon_jacobian(self, name: str) -> Matrix:
         """Return the row (1 x nv) with ``rate of the tendon's length = row v``."""
