@@ -82,21 +82,34 @@ class Functions(Mapping[str, ca.Function]):
         parameters = equations.machine.parameters
         if len(parameters):
             symbols["parameters"] = parameters.symbols
-        function = ca.Function(
-            name.partition(":")[0],
-            list(symbols.values()),
-            [ca.densify(ca.SX(output.value)) for output in outputs.values()],
-            list(symbols),
-            list(outputs),
-        )
-        return function, {key: output.shape for key, output in outputs.items()}
+        values = [ca.densify(ca.SX(output.value)) for output in outputs.values()]
+        names = list(symbols), list(outputs)
+        function = ca.Function(name.partition(":")[0], list(symbols.values()), values, *names)
+        shapes = {key: output.shape for key, output in outputs.items()}
+        return self._of_any_length(function, symbols), shapes
+
+    def _of_any_length(self, function: ca.Function, symbols: dict[str, Matrix]) -> ca.Function:
+        """Return the function for quaternions and (cos, sin) pairs of any length.
+
+        They are brought to unit length before anything else; others would scale what turns, with
+        nothing to show it.
+        """
+        if "x" not in symbols:
+            return function
+        unit = ca.densify(ca.SX(self._equations.group.normalise(symbols["x"])))
+        if ca.is_equal(unit, symbols["x"], 1):
+            return function
+        results = function.call([*{**symbols, "x": unit}.values()])
+        names = function.name_in(), function.name_out()
+        return ca.Function(function.name(), list(symbols.values()), results, *names)
 
 
 class Equations(ABC):
     """Equations of motion of a machine in one formulation; see the contract in this file.
 
     Calls take one state, arrays of shape ``(n,)``, or many, ``(batch, n)``. A machine with tunable
-    parameters adds their values as the last argument.
+    parameters adds their values as the last argument. Quaternions and (cos, sin) pairs in x may
+    have any length: quantities are those at unit length.
 
     Attributes
     ----------
@@ -156,6 +169,12 @@ class Equations(ABC):
             "moved", [*symbols, parameters.symbols], [ca.densify(self.integrate(*symbols))]
         )
         return moved(x, dv, parameters.values()).full().ravel()
+
+    def normalise(self, x: Any) -> np.ndarray:
+        """Return one x in numbers, its quaternions and (cos, sin) pairs brought to unit length."""
+        symbol = ca.SX.sym("x", self.sizes["x"])
+        unit = ca.Function("unit", [symbol], [ca.densify(ca.SX(self.group.normalise(symbol)))])
+        return unit(x).full().ravel()
 
     def deviation(self, x: Matrix, v: Matrix, a: Matrix) -> tuple[Matrix, Matrix]:
         """Return W (nv x nv), ``W_ij = gamma^i_kj v^k``, and its rate along (v, a)."""

@@ -28,6 +28,8 @@ from framefree.simulate.stiffness import unstable_motion
 PLANTS = ("native", "mujoco")
 EXPLICIT, STIFF = "rk4", "implicit"
 """Integrators that are chosen by default: for most machines, and for those that need it."""
+ROUNDING = 1e-14
+"""Largest error of the unit length of a quaternion that is left as it is."""
 UNROLLED = 48
 """Most evaluations of the dynamics that are written into one step of the loop."""
 
@@ -243,7 +245,8 @@ class SimulationOptions:
         if isinstance(self.formulation, Equations) and x.shape[-1:] != (machine.nx,):
             return x, v if v0 is not None else np.zeros(self.formulation.sizes["v"])
         machine.validate(x, v)
-        return x, v
+        unit = machine.normalise(x)
+        return (x if np.abs(unit - x).max(initial=0.0) < ROUNDING else unit), v
 
     def inputs_before(self, machine: Machine) -> np.ndarray:
         """Return the inputs before the run."""

@@ -141,6 +141,7 @@ def linearise(
     for name, value, size in zip("xvu", point, (eom.sizes["x"], nv, nu), strict=True):
         if value.shape != (size,) or not np.isfinite(value).all():
             raise SolveError(f"`{name}` must be {size} finite numbers, got shape {value.shape}")
+    point[0] = eom.normalise(point[0])
     values = [*point, t, eom.machine.parameters.values(parameters)]
     numbers = _numbers(eom)
     extra = np.zeros(nv) if a is None else numbers.missing(values, np.asarray(a, float))

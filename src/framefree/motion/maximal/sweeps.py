@@ -186,7 +186,7 @@ def _joint_wrench(
 
 
 def _pose(pose: Matrix) -> Matrix:
-    return se3.pose(quaternion.to_rotation(pose[3:]), pose[:3])
+    return se3.pose(quaternion.to_rotation(quaternion.normalise(pose[3:])), pose[:3])
 
 
 def _pose_and_twist(state: tuple[Matrix, Matrix]) -> tuple[Matrix, Matrix]:
