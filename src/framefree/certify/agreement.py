@@ -13,6 +13,9 @@ from framefree.motion import Equations
 LARGEST = {"embedded": 60, "constrained": 60, "redundant": 60}
 """Velocities above which deriving a formulation takes minutes: only if `thorough`."""
 
+CANCELLED = 1e-6
+"""Share of flows of power that counts as the least size of their sum."""
+
 
 class FormulationAnswer(NamedTuple):
     """The motion of a machine at states of its joints, computed by one formulation.
@@ -74,7 +77,8 @@ def _compared(
     if not valid.all():
         note += f"; its coordinates are valid at {valid.sum()} of {len(valid)} states"
     # Natural sizes: L / T^2, and what masses of natural size gain in power.
-    M = _largest_mass(subject)
+    # Of power no more is known than the last digits of the flows that it is the sum of.
+    M, flow = _largest_mass(subject), CANCELLED * _flow(subject)
     gaps = {
         "body accelerations": relative(
             other.body_accelerations[valid] / units.twist,
@@ -82,7 +86,9 @@ def _compared(
             LEAST / units.time**2,
         ),
         "power": relative(
-            other.power[valid], reference.power[valid], LEAST * M[valid] / units.time**3
+            other.power[valid],
+            reference.power[valid],
+            LEAST * M[valid] / units.time**3 + flow[valid],
         ),
     }
     worst = max(gaps, key=lambda quantity: gaps[quantity])
@@ -115,6 +121,13 @@ def _largest_mass(subject: Subject) -> np.ndarray:
     """Return the largest entry (n,) of M in natural units, kg m^2."""
     (M,) = evaluate(subject.bare.functions["mass"], subject.closed_states.x)
     return np.abs(subject.units.of_mass(M)).max(axis=(1, 2))
+
+
+def _flow(subject: Subject) -> np.ndarray:
+    """Return the power (n,) that all forces at hand could have together, whatever their signs."""
+    states = subject.closed_states
+    (bias,) = evaluate(subject.tree.functions["bias"], states.x, states.v)
+    return (np.abs(states.v) * (np.abs(bias[..., 0]) + np.abs(states.force))).sum(axis=1)
 
 
 def _valid(subject: Subject, eom: Equations) -> np.ndarray:
