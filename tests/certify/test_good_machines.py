@@ -15,7 +15,17 @@ from framefree.certify.frames import invariance
 from framefree.certify.laws import laws
 from framefree.certify.subject import Subject
 from framefree.errors import FramefreeError
-from framefree.machine import Body, Coupling, Fixed, Joint, Machine
+from framefree.geometry import Moments
+from framefree.machine import (
+    Body,
+    Coupling,
+    Fixed,
+    Joint,
+    Machine,
+    Prismatic,
+    Revolute,
+    Spherical,
+)
 from framefree.motion.constrained import Constrained
 from framefree.motion.maximal import Maximal
 
@@ -127,3 +137,36 @@ def test_tunable_numbers_are_checked_at_their_defaults():
 def test_options_of_reading_need_a_file():
     with pytest.raises(FramefreeError, match="`base`"):
         check(arm(), base="free")
+
+
+def odd_machines():
+    """Machines in which something vanishes, or is far larger than all else."""
+    rod = Moments.of_body(1.0, (0, 0, -0.25), np.diag([0.03, 0.02, 0.01]))
+    light = Moments.of_body(1e-6, (0, 0, -0.25), 1e-6 * np.diag([0.03, 0.02, 0.01]))
+
+    def pair(moments=rod, stiffness=0.0, kinds=None, **options):
+        kinds = kinds or (Revolute("x"), Revolute("y"))
+        joints = [
+            Joint("j0", kinds[0], "world", "b0", stiffness=stiffness),
+            Joint("j1", kinds[1], "b0", "b1", (0, 0, -0.5), stiffness=stiffness),
+        ]
+        return Machine([Body("b0", moments), Body("b1", moments)], joints, **options)
+
+    return {
+        "stiff": pair(stiffness=1e6),
+        "light and stiff": pair(light, stiffness=1e3),
+        "sprung balls": pair(stiffness=50.0, kinds=(Spherical(), Spherical())),
+        "no gravity": pair(gravity=(0, 0, 0)),
+        "slides": pair(kinds=(Prismatic("x"), Prismatic("z")), gravity=(0, 0, 0)),
+    }
+
+
+@pytest.mark.parametrize("name", odd_machines())
+def test_no_false_alarm_and_no_bar_that_is_the_measurement(name):
+    report = check(odd_machines()[name], states=8, samples=64)
+    assert report.ok, [(f.name, f.value, f.note) for f in report.failures]
+    for finding in report.findings:
+        if finding.value is not None:
+            assert np.isfinite(finding.value), finding.name
+            assert finding.value == 0 or finding.value != finding.bar, finding.name
+    assert report["energy_drift"].bar == 1e-9

@@ -169,6 +169,25 @@ class SimulationOptions:
         """Steps of the loop in the whole run."""
         return max(math.ceil(self.duration / (self.dt * self.clock.stride) - 1e-6), 1)
 
+    @cached_property
+    def deviations(self) -> tuple[str, ...]:
+        """How the run differs from what its times ask for, in words."""
+        end, found = self.clock.time(self.steps), []
+        if abs(end - self.duration) > 1e-6 * self.dt:
+            unit = "steps" if self.clock.stride == 1 else "control periods"
+            found.append(
+                f"`duration` {self.duration:g} s is not a whole number of {unit}: the run ends at "
+                f"{end:.9g} s"
+            )
+        reached = {id(event) for _, events in self.schedule() for event in events}
+        for event in self.events:
+            if id(event) not in reached:
+                found.append(
+                    f"the event {type(event).__name__} at {event.time:g} s does not happen: the "
+                    f"run ends at {end:.9g} s"
+                )
+        return tuple(found)
+
     @property
     def rows(self) -> int:
         """Number of rows of the whole run."""
@@ -274,6 +293,7 @@ class SimulationOptions:
             "integrator": described(self.integrator),
             "integrator_choice": self.choice,
             "options": options,
+            "warnings": list(self.deviations),
             "events": [],
             "versions": versions(),
             "started": datetime.now(UTC).isoformat(timespec="seconds"),

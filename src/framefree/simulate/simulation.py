@@ -1,6 +1,7 @@
 """`simulate`: a machine under a law, in time."""
 
 import dataclasses
+import warnings
 from collections.abc import Callable, Iterable
 from time import monotonic
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 from framefree.control.estimation import ForceObserver, StateEstimator
 from framefree.control.law import AnyLaw
 from framefree.control.references.base import Reference
+from framefree.errors import FramefreeWarning
 from framefree.machine import Machine
 from framefree.motion import Equations
 from framefree.motion.redundant import System
@@ -23,6 +25,9 @@ from framefree.simulate.run import Run
 from framefree.simulate.runners import Adaptive
 from framefree.simulate.segment import Segment
 from framefree.simulate.sensors import Sensor
+
+STACK = 3
+"""Calls from a warning to the user's own line, which calls the package."""
 
 
 def simulate(
@@ -74,8 +79,10 @@ def simulate(
         First configuration and velocity, by default neutral and at rest; or many of them, which
         run together.
     duration, dt : float
-        Time to simulate and step of the integrator, s. An adaptive integrator takes steps up to dt
-        and stops at every multiple of it.
+        Time to simulate and step of the integrator, s. A run ends with the first whole step, or the
+        first whole control period where the law is evaluated once in several steps, at or after
+        `duration`; where that is later, there is a warning. An adaptive integrator takes steps up
+        to dt and stops at every multiple of it.
     plant : "native" or "mujoco"
         Our own equations, or MuJoCo stepping the machine written as MJCF.
     formulation : str or Equations, optional
@@ -121,7 +128,8 @@ def simulate(
     every : int, optional
         Steps from one recorded row to the next; by default one, or a control period.
     events : iterable of Event
-        `Grasp`, `Release`, `Change`, `SetParameters`.
+        `Grasp`, `Release`, `Change`, `SetParameters`. Those at the end of the run or after it do
+        not happen; there is a warning.
     parameters, law_parameters : mapping or (n,) or (batch, n), optional
         Values of the tunable numbers of the machine, and of the law's machine where that is
         another.
@@ -148,8 +156,9 @@ def simulate(
     Raises
     ------
     SimulationError
-        If the run cannot start; or if a value is not finite, with the time, the quantity, the last
-        good state, the likely cause, and the run until then.
+        If the run cannot start; or if a value is not finite, or an implicit step does not converge,
+        with the time, the quantity, the last good state, the likely cause, and the run until then.
+        Of many trajectories the first that breaks off is named, and stops all.
     """
     subject: Any = machine
     options = SimulationOptions(
@@ -179,6 +188,8 @@ def simulate(
         subject, law, reference, (x0, v0), (parameters, law_parameters)
     )
     options = options.with_integrator(scene)
+    for words in options.deviations:
+        warnings.warn(words, FramefreeWarning, stacklevel=STACK)
     recorder = Recorder(options.meta(scene), batch, out, options.rows, replace)
     begin = monotonic()
     with interruptible() as interrupted, reporting(progress, duration, machine.name) as report:

@@ -38,6 +38,7 @@ def facts_of(run: Run) -> dict[str, str]:
             facts[label] = brief(value) + _UNITS.get(key, "")
     facts["disturbances"] = "; ".join(brief(item) for item in meta.get("disturbances", []))
     facts["events"] = "; ".join(_event(item) for item in meta.get("events", []))
+    facts["warnings"] = "; ".join(meta.get("warnings", []))
     if "applied_by_us" in meta:
         ours = ", ".join(meta["applied_by_us"])
         facts["forces computed by framefree and applied to MuJoCo"] = ours or "none"
