@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from test_mjcf_against_mujoco import Pair, gap, transport
 
-from framefree.machine import ConstantForce, JointTendon, TendonForce
+from framefree.machine import ConstantForce, JointTendon, TendonForce, motors
 from framefree.machine.formats.markup import ReadError
 from framefree.machine.formats.writing import WriteError
 from framefree.machine.read import read
@@ -191,7 +191,7 @@ def test_what_is_read_is_written_again(name):
 
 
 def test_writing_keeps_one_sided_limits_and_refuses_what_it_cannot_say():
-    machine = read(FOLDER / "arm.xml", without="gravcomp")
+    machine = read(FOLDER / "arm.xml", without=("gravcomp", "actuator"))
     bounds = {"lower": -0.3, "upper": np.inf, "effort_limit": 4.0, "effort_lower": -np.inf}
     again = read(machine.replace("bend", **bounds).to_mjcf())
     bend = again.joint("bend")
@@ -232,3 +232,14 @@ def test_parts_without_names_keep_clear_of_those_with():
     assert [a.name for a in machine.actuators] == ["actuator0_", "actuator0"]
     assert {"site1", "site1_"} <= {frame.name for frame in machine.frames}
     assert {"key0", "key0_"} <= {key.name for key in machine.keyframes}
+
+
+def test_limits_of_servos_and_motors_survive_other_motors():
+    machine = read(FOLDER / "walker.xml")
+    plain = {motor.joint: motor for motor in motors(machine.joints[1:])}
+    ends = {name: (float(m.lower[0]), float(m.upper[0])) for name, m in plain.items()}
+    assert ends["front_hip"] == (-20.0, 20.0)
+    assert ends["rear_hip1"] == (-4.0, 8.0)  # gear 4: of the input [-2, 2] and the force [-1, 5]
+    # a tendon pulls the joint too: what its own motor can do is not all
+    hand = read(FOLDER / "hand.xml")
+    assert np.isinf(hand.joint("j2").effort_limit).all()

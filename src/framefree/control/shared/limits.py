@@ -13,7 +13,7 @@ import numpy as np
 
 from framefree.control.law import ControlError
 from framefree.machine import Machine
-from framefree.machine.actuators import JointActuator, Motor, TendonActuator
+from framefree.machine.actuators import JointActuator, Motor, TendonActuator, motor_range
 from framefree.machine.values import constant
 from framefree.motion.actuation import clip, directions, effort, limited_effort, sensed
 from framefree.motion.state import State
@@ -224,7 +224,7 @@ def _tendon_efforts(state: State) -> list[LimitedEffort]:
 def _joint_efforts(state: State) -> list[LimitedEffort]:
     """Return the efforts of joints that are limited, those of tendons over them included."""
     machine = state.machine
-    limited = [(k, ends) for k, ends in _driven_velocities(machine) if np.isfinite(ends).any()]
+    limited = [(k, ends) for k, ends in _limited_velocities(machine) if np.isfinite(ends).any()]
     if not limited:
         return []
     by_u, rest = ca.SX(machine.nv, machine.nu), ca.SX(machine.nv, 1)
@@ -254,6 +254,19 @@ def _on_tendons(machine: Machine) -> list[TendonActuator]:
 def _driven_tendons(machine: Machine) -> list[Any]:
     names = {actuator.tendon for actuator in _on_tendons(machine)}
     return [tendon for tendon in machine.tendons if tendon.name in names]
+
+
+def _limited_velocities(machine: Machine) -> Iterator[tuple[int, tuple[float, float]]]:
+    """Yield driven velocities whose limits the motors' own ones do not imply."""
+    implied = {
+        machine.v_slice[joint.name].start: motor_range(joint, machine.actuators, machine.tendons)
+        for joint in machine.joints
+        if joint.nv == 1
+    }
+    for k, (low, high) in _driven_velocities(machine):
+        own = implied.get(k)
+        if own is None or own[0] < low or own[1] > high:
+            yield k, (low, high)
 
 
 def _driven_velocities(machine: Machine) -> Iterator[tuple[int, tuple[float, float]]]:

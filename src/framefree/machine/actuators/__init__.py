@@ -12,6 +12,7 @@ from framefree.machine.actuators.base import (
     JointActuator,
     TendonActuator,
 )
+from framefree.machine.actuators.effort import motor_range
 from framefree.machine.actuators.joint_force import JointForce, motors
 from framefree.machine.actuators.motor import Motor
 from framefree.machine.actuators.muscle import JointMuscle, Muscle, TendonMuscle
@@ -38,5 +39,6 @@ __all__ = [
     "TendonMuscle",
     "TiltingPropeller",
     "Wrench",
+    "motor_range",
     "motors",
 ]

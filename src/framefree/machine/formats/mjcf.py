@@ -15,7 +15,11 @@ import numpy as np
 from framefree.errors import FramefreeError
 from framefree.machine.body import WORLD
 from framefree.machine.formats.markup import Element, ReadError
-from framefree.machine.formats.mjcf_actuators import actuators, keyframes
+from framefree.machine.formats.mjcf_actuators import (
+    actuators,
+    keyframes,
+    with_motor_limits,
+)
 from framefree.machine.formats.mjcf_engine import enabled, mujoco_messages, mujoco_module
 from framefree.machine.formats.mjcf_equality import equalities
 from framefree.machine.formats.mjcf_fluid import fluid_of
@@ -49,7 +53,7 @@ def read_mjcf(source: Source, root: Element, options: ReadOptions) -> Machine:
     try:
         return Machine(
             tuple(tree.bodies),
-            tuple(tree.joints),
+            with_motor_limits(tree.joints, driven, cables.values()),
             frames=(*tree.frames, *frames),
             loops=tuple(loops),
             couplings=tuple(couplings),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from framefree.machine.actuators import Actuator, JointForce, TendonForce, Wrench
+from framefree.machine.actuators import Actuator, JointForce, TendonForce, Wrench, motor_range
 from framefree.machine.formats.mjcf_activation import (
     activation_of,
     input_limits,
@@ -16,6 +18,7 @@ from framefree.machine.formats.mjcf_activation import (
 from framefree.machine.formats.mjcf_engine import column, enabled, ends, part_names, value
 from framefree.machine.formats.mjcf_tree import BALL, FREE, HINGE, SLIDE, MjcfTree
 from framefree.machine.formats.poses import pose_of_quaternion
+from framefree.machine.joint import Joint
 from framefree.machine.keyframe import Keyframe
 from framefree.machine.problems import MachineError, Problems, known_names
 from framefree.machine.tendon import Tendon
@@ -186,6 +189,26 @@ def _wrench(model: Any, tree: MjcfTree, i: int, name: str) -> Wrench:
     direction = gain * np.array(model.actuator_gear[i])
     activation = activation_of(model, i)
     return Wrench(name, tree.site_names[site], direction, lower, upper, activation=activation)
+
+
+def with_motor_limits(
+    joints: list[Joint], driven: list[Actuator], tendons: Iterable[Tendon]
+) -> list[Joint]:
+    """Return joints that know what their motors can do, so that other motors can take over.
+
+    The motors' own limits imply these, which therefore change nothing.
+    """
+    cables, result = tuple(tendons), []
+    moved = {actuator.joint for actuator in driven if isinstance(actuator, JointForce)}
+    for joint in joints:
+        if joint.name in moved and joint.nv == 1:
+            low, high = motor_range(joint, driven, cables)
+            lower, upper = (side[0] for side in joint.effort_range)
+            low, high = max(low, lower), min(high, upper)
+            if low < high:
+                joint = replace(joint, effort_lower=low, effort_limit=high)
+        result.append(joint)
+    return result
 
 
 def keyframes(model: Any, tree: MjcfTree, driven: list[Actuator]) -> list[Keyframe]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from framefree.machine.actuators import motor_range
 from framefree.machine.body import WORLD, Body
 from framefree.machine.formats.markup import Element
 from framefree.machine.formats.poses import inverse, quaternion_of_rotation
@@ -77,7 +78,7 @@ class _MjcfWriter:
         self.problems = problems
         self.remarks: list[str] = []
         self.nodes: dict[str, Element] = {WORLD: node("worldbody")}
-        self.joints = JointWriter(problems, without)
+        self.joints = JointWriter(problems, without, self._implied())
         self.merged = self._massless()
         self.names = {body.name for body in machine.bodies}
         self.fluid: FluidWriter | None = None
@@ -110,6 +111,20 @@ class _MjcfWriter:
         optional = {"asset", "tendon", "equality", "actuator", "keyframe"}
         kept = [part for part in sections if part.children or part.tag not in optional]
         return node("mujoco", *kept, model=machine.name or None)
+
+    def _implied(self) -> set[str]:
+        """Return the joints whose limits of effort are those of their motors: MuJoCo's count more.
+
+        `actuatorfrcrange` bounds what actuators on sites do to a joint, too.
+        """
+        machine, implied = self.machine, set()
+        for joint in machine.joints if "actuator" not in self.without else ():
+            if joint.nv == 1:
+                low, high = motor_range(joint, machine.actuators, machine.tendons)
+                lower, upper = (float(side[0]) for side in joint.effort_range)
+                if low < high and lower <= low and upper >= high:
+                    implied.add(joint.name)
+        return implied
 
     # ------------------------------------------------------------------ bodies
 

@@ -41,9 +41,10 @@ class MjcfJoint:
 class JointWriter:
     """Writes joints; what MJCF cannot say goes to `problems`."""
 
-    def __init__(self, problems: Problems, without: set[str]) -> None:
+    def __init__(self, problems: Problems, without: set[str], implied: set[str]) -> None:
         self.problems = problems
         self.without = without
+        self.implied = implied  # joints whose limits of effort their motors' own ones imply
 
     def write(self, joint: Joint, frame: np.ndarray) -> list[Element]:
         """Return MuJoCo's joints for one of ours, whose frame has this pose in the body."""
@@ -103,7 +104,8 @@ class JointWriter:
                     attributes |= limits_of("", float(lower), float(upper))
             elif np.isfinite([lower, upper]).any():
                 self.problems.add(f"joint `{joint.name}`: MJCF cannot limit its angle")
-        if motion.axis is not None and "effort_limit" not in self.without:
+        said = joint.name in self.implied or "effort_limit" in self.without
+        if motion.axis is not None and not said:
             lower, upper = (float(bound[motion.v.start]) for bound in joint.effort_range)
             with self.problems.at(f"joint `{joint.name}`"):
                 attributes |= limits_of("actuatorfrc", lower, upper)
