@@ -53,7 +53,7 @@ def read_mjcf(source: Source, root: Element, options: ReadOptions) -> Machine:
     try:
         return Machine(
             tuple(tree.bodies),
-            with_motor_limits(tree.joints, driven, cables.values()),
+            tuple(with_motor_limits(tree.joints, driven, cables.values())),
             frames=(*tree.frames, *frames),
             loops=tuple(loops),
             couplings=tuple(couplings),
