@@ -28,6 +28,7 @@ from framefree.machine.formats.write_mjcf_tendons import (
 from framefree.machine.formats.writing import (
     WriteError,
     check_numeric,
+    checked_without,
     document,
     fixed_pose,
     is_fixed,
@@ -40,6 +41,12 @@ from framefree.machine.problems import Problems
 
 if TYPE_CHECKING:
     from framefree.machine.machine import Machine
+
+WITHOUT = (
+    *("actuator", "damper", "equality", "fluid", "spring", "tendon"),
+    *("effort_limit", "range", "velocity_limit"),
+)
+"""What `without` may name."""
 
 SMALLEST = 1e-14
 """MuJoCo refuses moving bodies with less mass (kg) or inertia (kg m^2) than 1e-15."""
@@ -65,7 +72,7 @@ def to_mjcf(machine: Machine, *, without: str | Iterable[str] = (), meshes: bool
     """
     problems = Problems()
     check_numeric(machine, problems)
-    writer = _MjcfWriter(machine, {without} if isinstance(without, str) else set(without), problems)
+    writer = _MjcfWriter(machine, checked_without(without, WITHOUT), problems)
     root = writer.model(meshes)
     problems.raise_if_any(WriteError)
     return document(root, writer.remarks)

@@ -134,16 +134,22 @@ class JointWriter:
 def check_limits(joints: Iterable[Joint], without: set[str], problems: Problems) -> None:
     """Refuse limits of joints that MJCF has no words for."""
     fast = [joint.name for joint in joints if np.isfinite(joint.velocity_limit).any()]
+    bounded = [joint.name for joint in joints if is_plain_free(joint) and _is_bounded(joint)]
     strong = [joint.name for joint in joints if _has_unsayable_effort(joint)]
     for word, names, where in (
         ("velocity_limit", fast, ""),
         ("effort_limit", strong, " of balls and free joints"),
+        ("range", bounded, " of free joints"),
     ):
         if names and word not in without:
             problems.add(
                 f"MJCF has no `{word}`{where} ({known_names(names, 4)}); "
                 f'`without="{word}"` leaves it out'
             )
+
+
+def _is_bounded(joint: Joint) -> bool:
+    return bool(np.isfinite(joint.lower).any() or np.isfinite(joint.upper).any())
 
 
 def _has_unsayable_effort(joint: Joint) -> bool:

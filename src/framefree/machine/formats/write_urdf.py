@@ -18,6 +18,7 @@ from framefree.machine.formats.writing import (
     WriteError,
     check_friction,
     check_numeric,
+    checked_without,
     document,
     fixed_pose,
     is_fixed,
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 
 GRAVITY = (0.0, 0.0, -9.81)
 """Gravity that readers of URDF assume."""
+
+WITHOUT = ("actuator", "armature", "effort_limit", "gravity", "keyframe", "range", "velocity_limit")
+"""What `without` may name."""
 
 _TYPES = {
     Revolute: "revolute",
@@ -60,8 +64,8 @@ def to_urdf(machine: Machine, *, without: str | Iterable[str] = ()) -> str:
     Parameters
     ----------
     machine : Machine
-    without : "actuator", "gravity", "armature", or several
-        What to leave out although it changes the motion, or is an input.
+    without : one or several of `WITHOUT`
+        What to leave out although it changes the motion, or is an input, a limit or a keyframe.
 
     Raises
     ------
@@ -70,7 +74,7 @@ def to_urdf(machine: Machine, *, without: str | Iterable[str] = ()) -> str:
     """
     problems = Problems()
     check_numeric(machine, problems)
-    writer = _UrdfWriter(machine, {without} if isinstance(without, str) else set(without), problems)
+    writer = _UrdfWriter(machine, checked_without(without, WITHOUT), problems)
     robot = writer.robot()
     problems.raise_if_any(WriteError)
     return document(robot, writer.remarks)
@@ -127,7 +131,7 @@ class _UrdfWriter:
         ]
         if axis is not None:
             parts.append(node("axis", xyz=axis))
-        parts += [*_limit(joint), *_dynamics(joint), *self.mimic.get(joint.name, [])]
+        parts += [*_limit(joint, self.without), *_dynamics(joint), *self.mimic.get(joint.name, [])]
         self.joints.append(node("joint", *parts, name=joint.name, type=kind))
 
     def _fix(self, child: str, parent: str, pose: np.ndarray, name: str = "") -> None:
@@ -164,8 +168,11 @@ class _UrdfWriter:
                 'readers take (0, 0, -9.81); `without="gravity"` leaves it out'
             )
         self._refuse_actuators()
-        if machine.keyframes:
-            self.remarks.append(f"{len(machine.keyframes)} keyframes are not part of URDF")
+        if machine.keyframes and "keyframe" not in self.without:
+            add(
+                f"{len(machine.keyframes)} keyframes: URDF has none; "
+                '`without="keyframe"` leaves them out'
+            )
 
     def _refuse_actuators(self) -> None:
         machine = self.machine
@@ -189,13 +196,27 @@ class _UrdfWriter:
         if joint.has_spring:
             self.problems.add(f"joint `{joint.name}`: URDF has no joint springs")
         for name in ("damping", "friction", "velocity_limit", "effort_limit"):
-            if len(set(np.asarray(getattr(joint, name)).tolist())) > 1:
+            if name not in self.without and len(set(np.asarray(getattr(joint, name)).tolist())) > 1:
                 self.problems.add(f"joint `{joint.name}`: `{name}` must be one number in URDF")
-        if joint.effort_lower is not None:
-            self.problems.add(f"joint `{joint.name}`: URDF has no `effort_lower`")
+        if np.any(joint.friction_asymmetry):
+            self.problems.add(f"joint `{joint.name}`: URDF has one friction for both directions")
+        self._check_limits(joint)
+
+    def _check_limits(self, joint: Joint) -> None:
+        """Refuse limits that URDF cannot say, or that read as none: those without room."""
         limited = np.isfinite(joint.lower) | np.isfinite(joint.upper)
-        if joint.nx > 1 and limited.any():
-            self.problems.add(f"joint `{joint.name}`: URDF has no limits of such a joint")
+        least, most = joint.effort_range
+        for word, wrong, reason in (
+            ("range", joint.nx > 1 and limited.any(), "no limits of such a joint"),
+            ("range", joint.nx == 1 and joint.lower[0] == joint.upper[0], "limits with room only"),
+            ("effort_limit", (least != -most).any(), "one effort for both directions"),
+            ("effort_limit", (most == 0).any(), "no effort limit of zero"),
+            ("velocity_limit", (joint.velocity_limit == 0).any(), "no velocity limit of zero"),
+        ):
+            if wrong and word not in self.without:
+                self.problems.add(
+                    f'joint `{joint.name}`: URDF has {reason}; `without="{word}"` leaves it out'
+                )
 
     def _shape(self, shape: Any) -> None:
         link = self.links.get(shape.frame)
@@ -229,10 +250,14 @@ def _inertial(body: Body) -> list[Element]:
     return [node("inertial", node("origin", xyz=m.center), node("mass", value=m.total), inertia)]
 
 
-def _limit(joint: Joint) -> list[Element]:
-    effort, velocity = (float(np.min(v)) for v in (joint.effort_limit, joint.velocity_limit))
+def _limit(joint: Joint, without: set[str]) -> list[Element]:
+    none = np.full(joint.nv, np.inf)
+    effort = float(np.min(none if "effort_limit" in without else joint.effort_limit))
+    velocity = float(np.min(none if "velocity_limit" in without else joint.velocity_limit))
     bounded = joint.nx == 1
     lower, upper = (joint.lower[0], joint.upper[0]) if bounded else (None, None)
+    if bounded and "range" in without:
+        lower, upper = -np.inf, np.inf
     if not bounded and np.isinf([effort, velocity]).all():
         return []
     limits = {"lower": lower, "upper": upper, "effort": effort, "velocity": velocity}

@@ -51,6 +51,16 @@ def document(root: Element, remarks: Iterable[str]) -> str:
     return "\n".join([*lines, ""])
 
 
+def checked_without(without: str | Iterable[str], valid: Iterable[str]) -> set[str]:
+    """Return what to leave out, each a word that the writer knows."""
+    words = {without} if isinstance(without, str) else set(without)
+    wrong = sorted(words - set(valid))
+    if wrong:
+        listed = ", ".join(f"`{word}`" for word in valid)
+        raise WriteError(f"`without` may name {listed}; got `{wrong[0]}`")
+    return words
+
+
 def check_numeric(machine: Machine, problems: Problems) -> None:
     """Refuse a machine with tunable numbers."""
     if len(machine.parameters.names):
