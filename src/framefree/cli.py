@@ -40,7 +40,14 @@ err = Console(stderr=True)
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 Base = Annotated[str | None, typer.Option(help="What holds the root link: fixed or free.")]
 MachineName = Annotated[
-    str, typer.Argument(help="A URDF or MJCF file, or a machine of the gallery such as iiwa.")
+    str, typer.Argument(help="A file, robot_descriptions:NAME, or a machine of the gallery.")
+]
+PackageFolders = Annotated[
+    list[Path] | None,
+    typer.Option("--packages", help="A folder that holds packages or models; may be repeated."),
+]
+LeftOut = Annotated[
+    list[str] | None, typer.Option("--without", help="What to leave out; may be repeated.")
 ]
 
 
@@ -167,9 +174,8 @@ def show(
     picture: Annotated[
         Path | None, typer.Option(help="Where to draw it; default its name with .svg.")
     ] = None,
-    packages: Annotated[
-        list[Path] | None, typer.Option(help="Folders that hold packages of meshes.")
-    ] = None,
+    packages: PackageFolders = None,
+    without: LeftOut = None,
 ) -> None:
     """Print a machine as a tree and draw it."""
     from framefree.files import check_place
@@ -177,7 +183,7 @@ def show(
 
     path = picture or Path(f"{Path(machine).stem}.svg")
     check_place(path, guard=True)
-    subject = _machine(machine, base, packages)
+    subject = _machine(machine, base, packages, without)
     out.print(describe(subject))
     draw(subject, path)
     out.print(f"drawn in {path}", highlight=False)
@@ -201,6 +207,8 @@ def check(
         float | None,
         typer.Option(help="Unit of length (m) for linear velocities: M is then all in kg m^2."),
     ] = None,
+    packages: PackageFolders = None,
+    without: LeftOut = None,
     page: Annotated[
         Path | None, typer.Option("--report", help="Write the findings as an HTML file.")
     ] = None,
@@ -212,8 +220,10 @@ def check(
 
     if page is not None:
         check_place(page, guard=True)
-    subject = machine if Path(machine).is_file() else _machine(machine, base)
-    reading: dict[str, Any] = {"base": base} if subject is machine else {}
+    subject = machine if _is_model(machine) else _machine(machine, base, packages, without)
+    reading: dict[str, Any] = {}
+    if subject is machine:
+        reading = {"base": base, "packages": packages, "without": without or ()}
     report = examine(
         subject,
         thorough=thorough,
@@ -226,7 +236,7 @@ def check(
         from framefree.look.report import write
         from framefree.look.report.checked import check_page
 
-        write(check_page(report, _machine(machine, base)), page)
+        write(check_page(report, _machine(machine, base, packages, without)), page)
     if as_json:
         print(json.dumps(report.to_dict(), indent=2))
     else:
@@ -243,13 +253,15 @@ def export(
     base: Base = None,
     formulation: Annotated[str, typer.Option(help="tree, maximal, ...")] = "tree",
     folder: Annotated[Path, typer.Option("--out", help="Folder for the C files.")] = Path(),
+    packages: PackageFolders = None,
+    without: LeftOut = None,
 ) -> None:
     """Write a quantity of a machine's equations as C source with a header."""
     from framefree.files import check_place
     from framefree.motion import equations
 
     check_place(folder / f"{quantity}.c", guard=True)
-    eom = equations(_machine(machine, base), formulation)
+    eom = equations(_machine(machine, base, packages, without), formulation)
     for path in eom.kernel(quantity).c_source().write(folder):
         out.print(f"written: {path}", highlight=False)
 
@@ -334,13 +346,24 @@ def bench(
         out.print(_table(f"framefree bench {name}", figures))
 
 
-def _machine(name: str, base: str | None, packages: list[Path] | None = None) -> "Machine":
+def _is_model(name: str) -> bool:
+    """Whether a name is a file, or looks like one, rather than a machine of the gallery."""
+    return Path(name).is_file() or bool(Path(name).suffix) or name.startswith("robot_descriptions:")
+
+
+def _machine(
+    name: str, base: str | None, packages: list[Path] | None, without: list[str] | None
+) -> "Machine":
     """Read a file, or take a machine of the gallery by its name."""
     from framefree.gallery import MACHINES, gallery_machine
     from framefree.machine.read import read
 
-    if Path(name).is_file() or Path(name).suffix:
-        return read(name, base=base, packages=packages)
+    if _is_model(name):
+        return read(name, base=base, packages=packages, without=without or ())
+    if packages or without:
+        raise FramefreeError(
+            f"`{name}` is no file: `--packages` and `--without` say how a file is read"
+        )
     if name not in MACHINES:
         raise FramefreeError(
             f"`{name}` is neither a file nor a machine of the gallery; {_near(name, MACHINES)}"

@@ -18,6 +18,7 @@ from framefree.machine.actuators import JointForce, Motor
 from framefree.machine.coupling import Coupling, Linear
 from framefree.machine.joint import Joint
 from framefree.machine.machine import Machine
+from framefree.machine.problems import grouped
 from framefree.machine.values import is_symbolic
 
 __all__ = ["describe", "draw"]
@@ -42,8 +43,8 @@ def describe(machine: Machine) -> RenderableType:
         _listed("fluid", _fluid(machine)),
         _listed("tunable", getattr(machine.parameters, "names", ())),
         _listed("keyframes", [key.name for key in machine.keyframes], inline=True),
-        _listed("problems", machine.problems, style="yellow"),
-        _listed("ignored", machine.ignored, style="dim"),
+        _listed("problems", grouped(machine.problems), style="yellow"),
+        _listed("ignored", grouped(machine.ignored), style="dim"),
     ):
         if section is not None:
             parts += [Text(), section]
