@@ -129,3 +129,22 @@ def _light_tip():
         ),
         name="pendulum",
     )
+
+
+def test_every_command_that_takes_a_file_takes_packages_and_left_out_parts(tmp_path):
+    pytest.importorskip("mujoco")
+    file = tmp_path / "arm.xml"
+    file.write_text(
+        '<mujoco><worldbody><body name="b"><joint name="j"/><geom size="0.1"/></body></worldbody>'
+        '<actuator><motor name="m" joint="j"/></actuator></mujoco>'
+    )
+    options = ("--packages", str(tmp_path), "--without", "actuator")
+    shown = framefree_command("show", str(file), *options, "--picture", str(tmp_path / "a.svg"))
+    assert shown.returncode == 0
+    assert "0 inputs" in " ".join(shown.stdout.split())
+    assert framefree_command("check", str(file), *options, "--json").returncode == 0
+    out = ("--out", str(tmp_path))
+    assert framefree_command("export", str(file), "mass", *options, *out).returncode == 0
+    wrong = framefree_command("show", "iiwa", *options)
+    assert wrong.returncode == 2
+    assert "is no file" in wrong.stderr
