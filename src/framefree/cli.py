@@ -293,6 +293,8 @@ def identify(
         float, typer.Option(help="Share at the end of each file that only judges the fit.")
     ] = 0.2,
     base: Base = None,
+    packages: PackageFolders = None,
+    without: LeftOut = None,
     as_json: AsJson = False,
 ) -> None:
     """Fit what is not known of a machine to recorded motions; exit code 1 when in doubt."""
@@ -301,7 +303,7 @@ def identify(
     from framefree.look.report import write
     from framefree.look.report.identified import fit_page
 
-    subject = _machine(machine, base)
+    subject = _machine(machine, base, packages, without)
     used, tests, chosen = recordings(data, subject, column or [], held_back, cutoff)
     settings = {"unknown": unknown} if unknown else {}
     found = fit(subject, used, cutoff=chosen, delay=delay, test=tests, **settings)

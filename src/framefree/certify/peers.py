@@ -72,9 +72,10 @@ class ModelSource:
         without = chosen.get("without", ())
         chosen["without"] = (without,) if isinstance(without, str) else tuple(without)
         options = ReadOptions(**chosen)
-        document = document_of(source, parse(source.data, source.name), options)
-        model, _ = compiled(document)
-        tree = MjcfTree(model, document, options, Problems())
+        problems = Problems()  # reading has reported them
+        document = document_of(source, parse(source.data, source.name), options, problems)
+        model, _ = compiled(document, problems)
+        tree = MjcfTree(model, document, options, problems)
         return model, [tree.joint_names.get(i, "") for i in range(model.njnt)]
 
 

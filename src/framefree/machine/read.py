@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from framefree.machine.formats.descriptions import PREFIX, cached_description
 from framefree.machine.formats.digits import loop_tolerance
 from framefree.machine.formats.markup import Element, ReadError, parse
 from framefree.machine.formats.mjcf import read_mjcf
@@ -82,8 +81,6 @@ def read(
     """
     names = (without,) if isinstance(without, str) else tuple(without)
     options = ReadOptions(base, strict, mimic, keep_fixed, motors, names, friction_width)
-    if isinstance(path_or_text, str) and path_or_text.startswith(PREFIX):
-        path_or_text, packages = cached_description(path_or_text.removeprefix(PREFIX), packages)
     source = source_of(path_or_text, packages)
     root = parse(source.data, source.name)
     if source.name.endswith(".xacro"):

@@ -11,18 +11,16 @@ import ast
 import difflib
 import importlib.util
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
 from framefree.machine.formats.markup import ReadError
-from framefree.machine.formats.source import Packages, package_list
 
 PREFIX = "robot_descriptions:"
 _PATHS = ("URDF_PATH", "MJCF_PATH", "SDF_PATH")
 
 
-def cached_description(name: str, packages: Packages | None) -> tuple[Path, Packages | None]:
-    """Return the file of a robot, and the packages with the robot's own repository added.
+def cached_description(name: str) -> tuple[Path, list[Path]]:
+    """Return the file of a robot, and the folders of its repository that hold packages.
 
     Raises
     ------
@@ -43,12 +41,10 @@ def cached_description(name: str, packages: Packages | None) -> tuple[Path, Pack
             f"`{PREFIX}{name}` is not in the cache ({repository}); nothing is fetched here: "
             f"run `python -m robot_descriptions pull {module.stem}` first"
         )
-    if isinstance(packages, Mapping):
-        return Path(file), packages  # the caller knows where everything is
-    places = [repository, str(Path(repository).parent)]
+    places = [Path(repository), Path(repository).parent]
     if "PACKAGE_PATH" in values:
-        places.append(str(Path(values["PACKAGE_PATH"]).parent))
-    return Path(file), [*package_list(packages), *dict.fromkeys(places)]
+        places.append(Path(values["PACKAGE_PATH"]).parent)
+    return Path(file), places
 
 
 def _package_folder() -> Path:

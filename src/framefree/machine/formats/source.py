@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from framefree.machine.formats.descriptions import PREFIX, cached_description
 from framefree.machine.formats.markup import MAX_BYTES, ReadError
 
 Packages = Mapping[str, str | os.PathLike[str]] | Iterable[str | os.PathLike[str]]
@@ -61,6 +62,9 @@ def source_of(
 ) -> Source:
     """Return the source of a model: a path, or the model itself as text that starts with `<`."""
     by_name, search = _package_folders(packages)
+    if isinstance(path_or_text, str) and path_or_text.startswith(PREFIX):
+        path_or_text, own = cached_description(path_or_text.removeprefix(PREFIX))
+        search = (*search, *map(_resolved, own))
     if isinstance(path_or_text, str) and path_or_text.lstrip("\ufeff \t\r\n").startswith("<"):
         path_or_text = path_or_text.encode("utf-8", "surrogatepass")
     if isinstance(path_or_text, bytes):
@@ -89,17 +93,14 @@ def bytes_of(path: Path) -> bytes:
     return data
 
 
-def package_list(packages: Packages | None) -> list[str | os.PathLike[str]]:
-    """Return folders that hold packages as a list: one of them may stand alone."""
-    if packages is None:
-        return []
-    return [packages] if isinstance(packages, str | os.PathLike) else list(packages)
-
-
 def _package_folders(packages: Packages | None) -> tuple[dict[str, Path], tuple[Path, ...]]:
+    if packages is None:
+        return {}, ()
+    if isinstance(packages, str | os.PathLike):
+        packages = [packages]
     if isinstance(packages, Mapping):
         return {str(name): _resolved(Path(path)) for name, path in packages.items()}, ()
-    return {}, tuple(_resolved(Path(path)) for path in package_list(packages))
+    return {}, tuple(_resolved(Path(path)) for path in packages)
 
 
 def _resolved(path: Path) -> Path:
