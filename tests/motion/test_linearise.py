@@ -39,6 +39,7 @@ def rail_machine(rng):
         armature=0.0,
         damping=0.0,
         friction=0.0,
+        friction_asymmetry=0.0,
         stiffness=0.0,
         rest=None,
     )
