@@ -147,10 +147,11 @@ class LoopClosure:
             beyond = np.flatnonzero((end < lower) | (end > upper))
             if not len(beyond):
                 return end
-            held |= {self._velocity_of[int(i)] for i in beyond}
-            end = self._closed(np.clip(end, lower, upper), sorted(held))
-            if end is not None and len(held) == self.machine.nv:
+            further = {self._velocity_of[int(i)] for i in beyond} - held
+            if not further:
                 break
+            held |= further
+            end = self._closed(np.clip(end, lower, upper), sorted(held))
         return first
 
     @cached_property
