@@ -26,7 +26,9 @@ from framefree.gallery.scenarios.prototypes.tricopter_load import TricopterLoad
 from framefree.gallery.scenarios.series_parallel.crane import Crane
 from framefree.gallery.scenarios.series_parallel.crane_reconfigured import CraneReconfigured
 from framefree.gallery.scenarios.series_parallel.five_bar import FiveBar
+from framefree.gallery.scenarios.unknowns.payload import Payload
 from framefree.gallery.scenarios.vehicles.auv_arm import AuvArm
+from framefree.gallery.scenarios.vehicles.auv_current import AuvCurrent
 from framefree.gallery.scenarios.vehicles.rover_arm import RoverArm
 from framefree.gallery.scenarios.vehicles.space_arm import SpaceArm
 from framefree.gallery.shared.scenario import Scenario
@@ -58,6 +60,8 @@ _CLASSES: tuple[type[Scenario], ...] = (
     DualArm,
     DualArmLimits,
     AuvArm,
+    AuvCurrent,
+    Payload,
     SpaceArm,
     RoverArm,
     IdentifyArm,

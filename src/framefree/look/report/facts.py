@@ -19,6 +19,8 @@ _OPTIONS = {
     "seed": "seed",
 }
 _UNITS = {"control_dt": " s", "delay": " control periods"}
+FEW = 8
+"""Events that are told one by one."""
 
 
 def facts_of(run: Run) -> dict[str, str]:
@@ -37,7 +39,7 @@ def facts_of(run: Run) -> dict[str, str]:
         if shown and (key != "seed" or options.get("noise") is not None):
             facts[label] = brief(value) + _UNITS.get(key, "")
     facts["disturbances"] = "; ".join(brief(item) for item in meta.get("disturbances", []))
-    facts["events"] = "; ".join(_event(item) for item in meta.get("events", []))
+    facts["events"] = _events(meta.get("events", []))
     facts["warnings"] = "; ".join(meta.get("warnings", []))
     if "applied_by_us" in meta:
         ours = ", ".join(meta["applied_by_us"])
@@ -49,6 +51,13 @@ def facts_of(run: Run) -> dict[str, str]:
     versions = meta.get("versions", {})
     facts["versions"] = ", ".join(f"{name} {version}" for name, version in versions.items())
     return {label: text for label, text in facts.items() if text}
+
+
+def _events(items: list[Any]) -> str:
+    """Return events in words, the first few where there are many."""
+    texts = [_event(item) for item in items[:FEW]]
+    more = [f"and {len(items) - FEW} more"] if len(items) > FEW else []
+    return "; ".join(texts + more)
 
 
 def machine_text(machine: Machine) -> str:

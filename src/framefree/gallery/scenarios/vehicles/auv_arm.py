@@ -10,9 +10,13 @@ from framefree.certify.forms import eigenvalues_through_pitch_90
 from framefree.control.passive import EndEffectorPassivity, EulerPassivity, PassivityControl
 from framefree.control.references import Shifted
 from framefree.gallery.machines.auv import THRUST, auv
-from framefree.gallery.scenarios.vehicles.auv_arm_parts import DiveLoop, pitch
+from framefree.gallery.scenarios.vehicles.auv_arm_parts import (
+    DiveLoop,
+    gripper_error,
+    hull_sizes,
+    pitch,
+)
 from framefree.gallery.scenarios.vehicles.vehicle_checks import (
-    frame_distance,
     largest_jump,
     residual_promises,
     residuals,
@@ -20,7 +24,6 @@ from framefree.gallery.scenarios.vehicles.vehicle_checks import (
 from framefree.gallery.shared.scenario import Outcome, Promise, Scenario
 from framefree.look.report import Animation, Figure, Line
 from framefree.machine import Machine
-from framefree.motion.tree import Tree
 from framefree.simulate import Run, SimulationError, simulate
 from framefree.simulate.measures import rate, rate_error, rms
 
@@ -74,10 +77,10 @@ class AuvArm(Scenario):
     def run(self, progress: bool | None = None) -> Outcome:
         """Follow the path; then compare three versions of the law."""
         machine = auv()
-        loop, gripper = DiveLoop(machine, self.period), _Gripper(machine)
+        loop = DiveLoop(machine, self.period)
         main = self._follow(loop, progress)
-        error = gripper.error(main, loop, 0.0)
-        tried = self._tried(loop, gripper, progress)
+        error = gripper_error(main, loop)
+        tried = self._tried(loop, progress)
         metrics = self._metrics(machine, main, error, tried)
         runs = {"auv_arm": main, **{name: one.run for name, one in tried.items()}}
         return Outcome(
@@ -98,7 +101,7 @@ class AuvArm(Scenario):
     # ------------------------------------------------------------------ the runs
 
     def _follow(self, loop: DiveLoop, progress: bool | None) -> Run:
-        machine, size = loop.machine, _sizes(loop)
+        machine, size = loop.machine, hull_sizes(loop)
         law = EndEffectorPassivity(
             machine, K=6 * size, frame="gripper", stiffness=(30.0, 0.3), rates=(2.0, 2.0),
             weights=(*(400.0,) * 3, *(100.0,) * 3, *(1.0,) * 7), follow_posture=True,
@@ -111,10 +114,8 @@ class AuvArm(Scenario):
             progress=progress,
         )  # fmt: skip
 
-    def _tried(
-        self, loop: DiveLoop, gripper: "_Gripper", progress: bool | None
-    ) -> dict[str, Tried]:
-        machine, size, begin = loop.machine, _sizes(loop), 0.27 * self.period
+    def _tried(self, loop: DiveLoop, progress: bool | None) -> dict[str, Tried]:
+        machine, size, begin = loop.machine, hull_sizes(loop), 0.27 * self.period
         gains: dict[str, Any] = {"K": 6 * size, "stiffness": 9 * size, "Lambda": 1.5 / (9 * size)}
         laws = {
             "skew": PassivityControl(machine, **gains, drag="met"),
@@ -137,7 +138,7 @@ class AuvArm(Scenario):
                 if error.run is None:
                     raise
                 run, trouble = error.run, str(error)
-            tried[name] = Tried(run, gripper.error(run, loop, begin), trouble)
+            tried[name] = Tried(run, gripper_error(run, loop, begin), trouble)
         return tried
 
     # ------------------------------------------------------------------ what came of it
@@ -167,22 +168,6 @@ class AuvArm(Scenario):
             "euler_end_s": float(euler.run.t[-1]),
             "skew_end_error_m": float(skew.error[-1]),
         }
-
-
-class _Gripper:
-    def __init__(self, machine: Machine) -> None:
-        self.pose = Tree(machine).kernel("frame_pose:gripper")
-
-    def error(self, run: Run, loop: DiveLoop, begin: float) -> np.ndarray:
-        """Return how far (n,) the gripper is off its path, m."""
-        return frame_distance(np.asarray(self.pose(run.x)), loop.wanted(run.t + begin))
-
-
-def _sizes(loop: DiveLoop) -> np.ndarray:
-    """Return the inertia (nv,) each velocity has at rest; one for all directions of the hull."""
-    size = np.diag(Tree(loop.machine).functions["mass"](loop.rest).full()).copy()
-    size[:3], size[3:6] = size[:3].mean(), size[3:6].mean()
-    return size
 
 
 def _rate_error(run: Run) -> float:

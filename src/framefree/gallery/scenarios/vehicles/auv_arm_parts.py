@@ -1,4 +1,4 @@
-"""The path of the scenario `auv-arm`: a loop of the vehicle, and what the gripper does then."""
+"""The path of the vehicle with arm: a loop of the hull, and what the gripper does then."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,9 +9,11 @@ import numpy as np
 
 from framefree.control.references import FramePath, JointPath, JointSpline, Reference, Together
 from framefree.gallery.machines.auv import auv_rest
+from framefree.gallery.scenarios.vehicles.vehicle_checks import frame_distance
 from framefree.geometry import quaternion, se3
 from framefree.machine import Machine
 from framefree.motion.tree import Tree
+from framefree.simulate import Run
 from framefree.solve import inverse_kinematics
 
 RADIUS = 0.5
@@ -92,6 +94,19 @@ class DiveLoop:
         function = ca.Function("path", [time], [self.base(time), ca.vec(self.gripper(time).T)])
         hull, pose = function(ca.DM(t).T)
         return hull.full().T, pose.full().T.reshape(-1, 4, 4)
+
+
+def gripper_error(run: Run, loop: DiveLoop, begin: float = 0.0) -> np.ndarray:
+    """Return how far (n,) the gripper of a run is off its path, m, begun at a time of the loop."""
+    poses = Tree(loop.machine).kernel("frame_pose:gripper")(run.x)
+    return frame_distance(np.asarray(poses), loop.wanted(run.t + begin))
+
+
+def hull_sizes(loop: DiveLoop) -> np.ndarray:
+    """Return the inertia (nv,) each velocity has at rest; one for all directions of the hull."""
+    size = np.diag(Tree(loop.machine).functions["mass"](loop.rest).full()).copy()
+    size[:3], size[3:6] = size[:3].mean(), size[3:6].mean()
+    return size
 
 
 def pitch(x: np.ndarray) -> np.ndarray:

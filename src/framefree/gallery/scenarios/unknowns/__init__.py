@@ -1,0 +1,1 @@
+"""Scenarios of what a law does not know: loads."""
