@@ -29,7 +29,7 @@ from framefree.gallery.machines.dual_arm import (
 )
 from framefree.gallery.machines.five_bar import five_bar
 from framefree.gallery.machines.multicopter_load import tricopter_and_load, tricopter_with_load
-from framefree.gallery.machines.multicopters import bicopter, quadcopter, tricopter
+from framefree.gallery.machines.multicopters import bicopter, crazyflie, quadcopter, tricopter
 from framefree.gallery.machines.planar import (
     planar_body,
     pvtol,
@@ -73,6 +73,7 @@ MACHINES: dict[str, Callable[[], Machine]] = {
     "revolute-chain": revolute_chain,
     "ball-chain": ball_chain,
     "quadcopter": quadcopter,
+    "crazyflie": crazyflie,
     "tricopter": tricopter,
     "bicopter": bicopter,
     "tricopter-and-load": tricopter_and_load,

@@ -166,6 +166,7 @@ def fit(
     *,
     cutoff: float | None = None,
     delay: bool | float = True,
+    whiten: bool = True,
     test: Sequence[Recording | Run] = (),
 ) -> Fit:
     """Return a machine whose unknown numbers explain recorded motions, and how well they are known.
@@ -182,6 +183,8 @@ def fit(
         Without, velocities and accelerations must be given and rows are taken as they are.
     delay : bool or float
         Whether to find the time by which forces act later than they are recorded; or that time, s.
+    whiten : bool
+        Whether what is left is taken as noise, and made white; without, as what the model lacks.
     test : sequence of Recording or Run
         Motions on which only the prediction is judged.
 
@@ -198,17 +201,17 @@ def fit(
     seen = bool(delay) and isinstance(delay, bool) and cutoff is not None
     late = 0.0 if isinstance(delay, bool) else float(delay)
     told = _told_by(base, np.concatenate([one.rows(late)[0] for one in prepared]))
-    late, result = _regressed(model, base, told, prepared, late, seen)
+    late, result = _regressed(model, base, told, prepared, late, seen, whiten)
     _refuse_swapped(model, base, told, prepared, late, result)
     r = int(told.sum())
     estimate, deviation = base.B @ model.prior, np.full(base.rank, np.inf)
     estimate[told] = result.value[:r]
     covariance = result.covariance[:r, :r]
     deviation[told] = np.sqrt(np.diag(covariance))
-    possible = nearest(
-        base.B[told], estimate[told], covariance, model.prior, base.scale_of_numbers(model.prior),
-        _bounds(model),
-    )  # fmt: skip
+    sizes = base.scale_of_numbers(model.prior)
+    spread = np.diag(sizes[base.chosen] ** 2)
+    spread[np.ix_(told, told)] = covariance
+    possible = nearest(base.B, estimate, spread, model.prior, sizes, _bounds(model))
     training = tuple(_prediction(one, possible.value, late) for one in prepared)
     tests = [Prepared.of(model, as_recording(one), cutoff) for one in test]
     return Fit(
@@ -254,7 +257,11 @@ def _any_motion(model: UnknownModel, prepared: Sequence[Prepared]) -> BaseParame
     x = machine.random(rng, count)
     v, a = rng.normal(size=(2, count, machine.nv)) * np.array([1.0, 3.0])[:, None, None]
     by_input = prepared[0].recording.u is not None
-    u = rng.normal(size=(count, machine.nu)) if by_input else None
+    u = None
+    if by_input:
+        # Inputs have units and sizes of their own: as they were recorded, in any order.
+        recorded = np.concatenate([one.recording.u for one in prepared])
+        u = np.column_stack([rng.choice(column, count) for column in recorded.T])
     Y, _ = model.rows(x, v, a, np.zeros_like(v), u)
     return base_parameters(model.names, Y.reshape(-1, Y.shape[-1]))
 
@@ -292,6 +299,7 @@ def _regressed(
     prepared: Sequence[Prepared],
     late: float,
     seek: bool,
+    whiten: bool,
 ) -> tuple[float, Regressed]:
     """Return the delay, and the regression of the base parameters that are told (and the delay)."""
     chosen = base.chosen[told]
@@ -312,7 +320,7 @@ def _regressed(
                 pi = _spread(model, base, told, result.value[:-1])
             slope = np.concatenate([one.slopes(pi, late) for one in prepared])
             Yb = np.concatenate([Yb, -slope[:, :, None]], axis=2)
-        result = regress(Yb, b, coloured=prepared[0].cutoff is not None)
+        result = regress(Yb, b, coloured=prepared[0].cutoff is not None, whiten=whiten)
         if not seek:
             break
         step = float(result.value[-1])

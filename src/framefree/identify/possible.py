@@ -169,10 +169,16 @@ class _ConicProgram:
         self._linear(add, size, clarabel)
         settings = clarabel.DefaultSettings()
         settings.verbose = False
-        settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-10
         A = sparse.vstack(rows).tocsc()
-        solver = clarabel.DefaultSolver(P.tocsc(), q, A, np.concatenate(right), cones, settings)
-        solution = solver.solve()
+        # Sizes of the objective differ by many orders from those of the bodies, which are one.
+        size_of_objective = max(1.0, float(np.abs(P).max()), float(np.abs(q).max()))
+        P, q = (P / size_of_objective).tocsc(), q / size_of_objective
+        for tolerance in (1e-10, 1e-8):
+            settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
+            solver = clarabel.DefaultSolver(P, q, A, np.concatenate(right), cones, settings)
+            solution = solver.solve()
+            if str(solution.status) == "Solved":
+                break
         if str(solution.status) not in ("Solved", "AlmostSolved"):
             return None
         return self.center + self.T @ np.array(solution.x)[: self.n]

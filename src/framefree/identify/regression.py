@@ -46,7 +46,7 @@ class Regressed:
     deviation: np.ndarray
 
 
-def regress(Y: np.ndarray, b: np.ndarray, *, coloured: bool) -> Regressed:
+def regress(Y: np.ndarray, b: np.ndarray, *, coloured: bool, whiten: bool = True) -> Regressed:
     """Solve ``Y_k beta = b_k`` over all rows k.
 
     Parameters
@@ -55,13 +55,20 @@ def regress(Y: np.ndarray, b: np.ndarray, *, coloured: bool) -> Regressed:
     b : (rows, equations)
     coloured : bool
         Whether rows follow each other in time, so that their errors may be alike.
+    whiten : bool
+        Whether errors are made white and independent: best where they are noise. Where they are
+        what the model lacks, the plain sum of squares predicts better; deviations count how rows
+        are alike all the same.
     """
     rows, m, n = Y.shape
     if rows * m < 2 * n:
         raise IdentifyError(
             f"{rows} rows of {m} equations are too few for {n} numbers: record a longer motion"
         )
-    spread = np.maximum(b.std(axis=0), 1e-12 * max(float(np.abs(b).max()), 1e-300))
+    spread = b.std(axis=0)
+    # An equation whose right side vanishes is not exact for that.
+    spread = np.maximum(spread, 1e-2 * max(float(spread.max()), 1e-12 * float(np.abs(b).max())))
+    spread = np.where(spread > 0, spread, 1.0)
     filters = np.zeros((m, 0))
     root = np.diag(1 / spread)
     weight = np.ones((rows, m))
@@ -73,7 +80,8 @@ def regress(Y: np.ndarray, b: np.ndarray, *, coloured: bool) -> Regressed:
         residual = b - Y @ value
         last = turn == ROUNDS - 1
         if not last and turn % 2 == 1 and not _rounding(residual, b):
-            filters, root = _noise(residual, coloured)
+            filters, root = _noise(residual, coloured and whiten)
+            root = root if whiten else np.diag(1 / residual.std(axis=0))
         if not last:
             weight = np.ones((rows, m))
             Yw, bw = _whitened(Y, b, filters, root)

@@ -206,6 +206,13 @@ class Prepared:
         _, narrow, _, keep = self._filters
         return t[narrow.margin : len(t) - narrow.margin : keep]
 
+    def filtered(self, values: np.ndarray) -> np.ndarray:
+        """Return recorded columns at the times of the rows, through the filters of the motion."""
+        if self.cutoff is None:
+            return values
+        wide, _, step, _ = self._filters
+        return self._kept(wide.apply(values)[::step])
+
     def _projected(self, values: np.ndarray) -> np.ndarray:
         if self._projections is None:
             return values

@@ -12,8 +12,10 @@ from framefree.geometry import Moments
 from framefree.machine import (
     Body,
     Damper,
+    Fluid,
     Frame,
     Free,
+    Immersed,
     Joint,
     Machine,
     Propeller,
@@ -183,3 +185,36 @@ def _shapes(azimuths: Any, prefix: str) -> tuple[Shape, ...]:
         front = (0.8, 0.3, 0.2, 0.6) if k == 1 else (0.2, 0.4, 0.8, 0.6)
         shapes.append(Shape(f"{prefix}{k}", "cylinder", (0.12, 0.01), color=front))
     return tuple(shapes)
+
+
+CRAZYFLIE_MASS = 0.033
+CRAZYFLIE_ARM = 0.046
+CRAZYFLIE_SPINS = (1, -1, 1, -1)
+"""Of motors front right, back right, back left, front left; +1 is anticlockwise from above."""
+
+
+def crazyflie() -> Machine:
+    """Return a Crazyflie 2.1 with markers: 33 g, propellers on a cross of 92 mm, x forwards.
+
+    Mass and inertia are nominal [Forster2015]; drag and the torque of propellers are to be found.
+    """
+    body = Body(
+        "body", Moments.of_body(CRAZYFLIE_MASS, (0, 0, 0), np.diag([1.66, 1.66, 2.93]) * 1e-5)
+    )
+    frames, actuators = [], []
+    for k, spin in enumerate(CRAZYFLIE_SPINS, start=1):
+        angle = -np.pi / 4 - (k - 1) * np.pi / 2
+        frames.append(Frame(f"rotor{k}", "body", _place(angle, CRAZYFLIE_ARM, 0.0)))
+        actuators.append(
+            Propeller(f"propeller{k}", f"rotor{k}", torque_ratio=0.006, spin=spin, upper=0.16)
+        )
+    return Machine(
+        (body,),
+        (Joint("base", Free(), "world", "body"),),
+        tuple(frames),
+        actuators=tuple(actuators),
+        fluid=Fluid(
+            (Immersed("body", linear_drag=(0.01, 0.01, 0.01, 0.0, 0.0, 0.0)),), density=0.0
+        ),
+        name="crazyflie",
+    )

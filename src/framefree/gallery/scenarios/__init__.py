@@ -9,6 +9,7 @@ from framefree.gallery.scenarios.cooperation.dual_arm import DualArm
 from framefree.gallery.scenarios.cooperation.dual_arm_limits import DualArmLimits
 from framefree.gallery.scenarios.cooperation.two_arms import TwoArms
 from framefree.gallery.scenarios.identification.identify_arm import IdentifyArm
+from framefree.gallery.scenarios.identification.identify_flight import IdentifyFlight
 from framefree.gallery.scenarios.ports.chain_free import ChainFree
 from framefree.gallery.scenarios.ports.chain_pose import ChainPose
 from framefree.gallery.scenarios.ports.chain_reach import ChainReach
@@ -65,6 +66,7 @@ _CLASSES: tuple[type[Scenario], ...] = (
     SpaceArm,
     RoverArm,
     IdentifyArm,
+    IdentifyFlight,
 )
 
 SCENARIOS: dict[str, type[Scenario]] = {scenario.name: scenario for scenario in _CLASSES}

@@ -1,0 +1,171 @@
+"""The recorded Crazyflie: thrust against command and battery, lag, inertia, drag, by shooting.
+
+State z: position, attitude, body twist, and the lagging voltage of every motor. Thrust is a
+quadratic curve of that voltage; only thrust over mass, and moments over inertia, can be told: mass
+and inertia are held. `roll_effect` and `pitch_effect` say how much of the moment that thrusts on
+their arms should make is seen: at 100 Hz commands explain moments poorly.
+Motion capture and the on-board log run on two clocks: each flight is aligned by the correlation of
+gyroscope and rate of the attitude, and left out where that stays low.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import casadi as ca
+import numpy as np
+
+from framefree.gallery.machines import multicopters
+from framefree.geometry import batch, se3
+from framefree.identify.shooting import Pieces, PredictionModel
+from framefree.motion.load import Load
+from framefree.motion.spatial import Matrix
+from framefree.motion.tree import Tree
+
+PERIOD, STEPS = 0.01, 50
+"""s, and steps of a prediction: half a second."""
+TUNED = tuple(f"fluid.body.linear_drag.{axis}" for axis in ("x", "y", "z", "rx", "ry", "rz"))
+_NUMBERS = (
+    # name, nominal, unit of the search, least, largest
+    ("thrust_linear_n_v", 0.01, 0.01, -0.1, 0.1),
+    ("thrust_square_n_v2", 0.0135, 0.01, 0.0, 0.1),
+    ("lag_s", 0.05, 0.05, 0.005, 0.3),
+    ("roll_effect", 1.0, 0.1, 0.0, 3.0),
+    ("pitch_effect", 1.0, 0.1, 0.0, 3.0),
+    ("torque_ratio_m", 0.006, 0.006, -0.1, 0.1),
+    *((f"drag_{axis}", 0.01, 0.01, 0.0, 0.2) for axis in "xyz"),
+    *((f"turning_drag_{axis}", 1e-6, 1e-5, 0.0, 1e-3) for axis in "xyz"),
+    *((f"bias_moment_{axis}", 0.0, 1e-5, -1e-3, 1e-3) for axis in "xyz"),
+)
+NAMES = tuple(name for name, *_ in _NUMBERS)
+FIRST, SCALES, LEAST, MOST = (np.array([row[k] for row in _NUMBERS]) for k in range(1, 5))
+"""Nominal numbers, units of the search, and bounds."""
+SIGMA_Y = np.array([*[0.05] * 3, *[0.2] * 3, *[0.08] * 3, *[0.3] * 3])
+"""Deviations of position, velocity, attitude (vector part) and rate that count alike."""
+SIGMA_Z = np.array([*[0.001] * 3, *[0.002] * 4, *[0.01] * 3, *[0.03] * 3, *[0.02] * 4])
+CORRELATION, SHIFTS, OUTPUTS = 0.6, range(-8, 9), 12
+
+
+class Flight(NamedTuple):
+    """One aligned flight at 100 Hz, in the air only."""
+
+    position: np.ndarray
+    wxyz: np.ndarray
+    velocity: np.ndarray
+    rate: np.ndarray
+    voltage: np.ndarray
+
+
+def flights(folder: Path, pattern: str) -> tuple[list[Flight], int]:
+    """Return the flights that could be aligned, and how many could not."""
+    found, dropped = [], 0
+    for path in sorted(folder.glob(pattern)):
+        flight = _aligned(path)
+        found += [] if flight is None else [flight]
+        dropped += flight is None
+    return found, dropped
+
+
+def _aligned(path: Path) -> Flight | None:
+    with np.load(path) as data:
+        d = {name: np.asarray(data[name], float) for name in data}
+    flying = np.flatnonzero(d["pwm"].min(axis=1) > 5000)
+    flying = flying[50:-100]
+    if len(flying) < 4 * STEPS:
+        return None
+    quat = d["wxyz"] / np.linalg.norm(d["wxyz"], axis=1, keepdims=True)
+    turned = np.einsum("nji,njk->nik", batch.rotation(quat[:-2]), batch.rotation(quat[2:]))
+    rates = np.column_stack([turned[:, 2, 1] - turned[:, 1, 2], turned[:, 0, 2] - turned[:, 2, 0],
+                             turned[:, 1, 0] - turned[:, 0, 1]]) / (4 * PERIOD)  # fmt: skip
+    rates = np.vstack([rates[:1], rates, rates[-1:]])
+    best = (-1.0, 0)
+    for shift in SHIFTS:
+        rows = flying[(flying + shift >= 0) & (flying + shift < len(quat))]
+        pairs = zip(rates[rows + shift, :2].T, d["gyro"][rows, :2].T, strict=True)
+        likeness = float(np.mean([np.corrcoef(a, b)[0, 1] for a, b in pairs]))
+        best = max(best, (likeness, shift))
+    likeness, shift = best
+    if likeness < CORRELATION:
+        return None
+    rows = flying[(flying + shift >= 0) & (flying + shift < len(quat))]
+    seen = rows + shift
+    volts = d["pwm"][rows] / 65535 * d["battery"][rows, None]
+    return Flight(d["position"][seen], quat[seen], d["velocity"][seen], d["gyro"][rows], volts)
+
+
+def pieces(several: list[Flight], every: int) -> Pieces:
+    """Return pieces that begin at every so many rows of the flights."""
+    z, u, y = [], [], []
+    for flight in several:
+        R = batch.rotation(flight.wxyz)
+        body = np.einsum("nji,nj->ni", R, flight.velocity)
+        lagging = flight.voltage.copy()
+        for k in range(1, len(lagging)):
+            lagging[k] = lagging[k - 1] + 0.2 * (flight.voltage[k] - lagging[k - 1])
+        for k in range(100, len(body) - STEPS, every):
+            rows = slice(k, k + STEPS)
+            q0 = flight.wxyz[k]
+            # One sign of the quaternion throughout a piece.
+            signs = np.sign(flight.wxyz[rows] @ q0)[:, None]
+            z.append([*flight.position[k], *q0, *body[k], *flight.rate[k], *lagging[k]])
+            u.append(flight.voltage[rows])
+            half_turn = (signs * flight.wxyz[rows])[:, 1:]
+            y.append(
+                np.hstack(
+                    [flight.position[rows], flight.velocity[rows], 2 * half_turn, flight.rate[rows]]
+                )
+            )
+    return Pieces(np.array(z), np.array(u), np.array(y))
+
+
+def model() -> PredictionModel:
+    """Return the vehicle in discrete time; numbers are in units of `SCALES`."""
+    machine = multicopters.crazyflie().tunable(*TUNED)
+    tree = Tree(machine)
+    z, u, p = ca.SX.sym("z", 17), ca.SX.sym("u", 4), ca.SX.sym("p", len(NAMES))
+    numbers = p * ca.DM(SCALES)
+    spins = ca.DM(multicopters.CRAZYFLIE_SPINS)
+    places = ca.DM([np.asarray(frame.pose)[:2, 3].tolist() for frame in machine.frames])
+
+    def field(z: Matrix) -> Matrix:
+        x, v, volts = ca.vertcat(z[:3], z[3:7] / ca.norm_2(z[3:7])), z[7:13], z[13:17]
+        state = tree.at(x, v)
+        thrusts = numbers[0] * volts + numbers[1] * volts**2
+        moments = ca.vertcat(
+            numbers[3] * ca.dot(places[:, 1], thrusts),
+            -numbers[4] * ca.dot(places[:, 0], thrusts),
+            -numbers[5] * ca.dot(spins, thrusts),
+        )
+        wrench = ca.vertcat(0, 0, ca.sum1(thrusts), moments + numbers[12:15])
+        load = Load(machine)
+        load.on_frame(machine.frame("body"), wrench)
+        a = ca.substitute(state.forward(load), machine.parameters.symbols, numbers[6:12])
+        return ca.vertcat(machine.rate_matrix(x) @ v, a, (u - volts) / numbers[2])
+
+    middle = z + PERIOD / 2 * field(z)
+    after = z + PERIOD * field(middle)
+    after[3:7] = after[3:7] / ca.norm_2(after[3:7])
+    x = ca.vertcat(z[:3], z[3:7])
+    R = se3.rotation(tree.at(x).poses[0])
+    y = ca.vertcat(z[:3], R @ z[7:10], 2 * z[4:7], z[10:13])
+    return PredictionModel(
+        ca.Function("step", [z, u, p], [after]), ca.Function("output", [z, u, p], [y])
+    )
+
+
+def errors(y: np.ndarray, measured: np.ndarray, h: int) -> dict[str, float]:
+    """Return mean norms of the errors of predictions h steps ahead: m, m/s, rad, rad/s."""
+    gap = (y - measured)[:, h - 1]
+    parts = {"position_m": 0, "velocity_m_s": 3, "attitude_rad": 6, "rate_rad_s": 9}
+    norms = {name: np.linalg.norm(gap[:, k : k + 3], axis=1) for name, k in parts.items()}
+    return {name: float(norm.mean()) for name, norm in norms.items()}
+
+
+def constant_velocity(pieces: Pieces) -> np.ndarray:
+    """Return predictions (pieces, steps, 12) in which velocity and rate stay what they are."""
+    first = pieces.y[:, :1]
+    t = np.arange(STEPS)[None, :, None] * PERIOD
+    held = np.repeat(first, STEPS, axis=1)
+    held[..., 0:3] += t * first[..., 3:6]
+    # Turning at a constant rate: near the attitude at the beginning, half the angle is enough.
+    held[..., 6:9] += t * first[..., 9:12]
+    return held

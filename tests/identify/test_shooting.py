@@ -1,0 +1,66 @@
+"""Numbers that enter nonlinearly are found by the error of predictions."""
+
+import casadi as ca
+import numpy as np
+
+from framefree.identify.shooting import Pieces, PredictionModel, shoot
+
+DT = 0.01
+
+
+def motor():
+    """A propeller that lags, with a thrust curve, lifting a mass against drag: height's rate."""
+    z, u, p = ca.SX.sym("z", 2), ca.SX.sym("u", 2), ca.SX.sym("p", 4)
+    linear, square, lag, drag = ca.vertsplit(p)
+    rate = z[1]
+    voltage = u[0] * u[1]  # command times battery
+
+    def field(z):
+        thrust = linear * z[0] + square * z[0] ** 2
+        return ca.vertcat((voltage - z[0]) / lag, thrust - 9.81 - drag * z[1] * ca.fabs(z[1]))
+
+    k1 = field(z)
+    k2 = field(z + DT / 2 * k1)
+    step = ca.Function("step", [z, u, p], [z + DT * k2])
+    return PredictionModel(step, ca.Function("output", [z, u, p], [rate])), step
+
+
+def pieces(step, truth, rng, noise):
+    count, steps = 30, 40
+    command = 0.7 + 0.2 * rng.normal(size=(count, steps // 8)).repeat(8, axis=1)
+    u = np.stack([command, np.full_like(command, 4.0) - 0.3 * rng.random((count, 1))], axis=2)
+    z = np.column_stack([np.full(count, 2.8), rng.normal(size=count)])
+    first, y = z.copy(), np.zeros((count, steps, 1))
+    for k in range(steps):
+        y[:, k, 0] = z[:, 1]
+        z = np.array([step(a, b, truth).full().ravel() for a, b in zip(z, u[:, k], strict=True)])
+    y += noise * rng.normal(size=y.shape)
+    first = first + np.array([0.05, noise]) * rng.normal(size=first.shape)
+    return Pieces(first, u, y)
+
+
+def test_thrust_curve_lag_and_drag_are_found():
+    model, step = motor()
+    truth, rng = np.array([1.5, 0.7, 0.06, 0.15]), np.random.default_rng(0)
+    data = pieces(step, truth, rng, 0.01)
+    found = shoot(model, data, [3.0, 0.3, 0.03, 0.02], sigma_y=[0.01], sigma_z=[0.05, 0.01],
+                  bounds=([-np.inf, -np.inf, 1e-3, 0.0], np.inf))  # fmt: skip
+    assert found.cost < 1e-2 * found.first_cost
+    assert (np.abs(found.value - truth) < 4 * found.deviation).all()
+    assert (found.deviation < 0.1 * truth).all()
+    assert 0.7 < found.cost < 1.3
+
+
+def test_slopes_are_exact():
+    model, step = motor()
+    rng, p = np.random.default_rng(1), np.array([1.5, 0.7, 0.06, 0.15])
+    data = pieces(step, p, rng, 0.0)
+    y, slope = model.predict(data.z, data.u, p)
+    for k in range(4):
+        moved = np.array(p)
+        moved[k] += 1e-6
+        difference = (model.predict(data.z, data.u, moved)[0] - y) / 1e-6
+        assert np.abs(slope[..., k] - difference).max() < 1e-4 * max(np.abs(difference).max(), 1)
+    moved = data.z + np.array([1e-6, 0.0])
+    difference = (model.predict(moved, data.u, p)[0] - y) / 1e-6
+    assert np.abs(slope[..., 4] - difference).max() < 1e-4 * np.abs(difference).max()
