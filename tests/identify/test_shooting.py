@@ -3,7 +3,7 @@
 import casadi as ca
 import numpy as np
 
-from framefree.identify.shooting import Pieces, PredictionModel, shoot
+from framefree.identify.shooting import PredictionModel, RecordedPieces, shoot
 
 DT = 0.01
 
@@ -36,7 +36,7 @@ def pieces(step, truth, rng, noise):
         z = np.array([step(a, b, truth).full().ravel() for a, b in zip(z, u[:, k], strict=True)])
     y += noise * rng.normal(size=y.shape)
     first = first + np.array([0.05, noise]) * rng.normal(size=first.shape)
-    return Pieces(first, u, y)
+    return RecordedPieces(first, u, y)
 
 
 def test_thrust_curve_lag_and_drag_are_found():

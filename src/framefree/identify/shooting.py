@@ -1,7 +1,7 @@
 """Numbers that do not enter linearly, by the error of predictions over pieces of a motion.
 
 A model advances its state by one period, z_(k+1) = f(z_k, u_k, p), and says what is measured, y_k =
-g(z_k, u_k, p). Pieces of a record begin at states that are known up to their own deviations, which
+g(z_k, u_k, p). RecordedPieces of a record begin at states that are known up to their own deviations, which
 are found too (multiple shooting without continuity), and
 
     sum over pieces  |y - y(p, z_0)|^2 / sigma_y^2 + |z_0 - z_0 measured|^2 / sigma_z^2  -> min
@@ -27,8 +27,8 @@ TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Pieces:
-    """Pieces of records, all of one length.
+class RecordedPieces:
+    """RecordedPieces of records, all of one length.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ class PredictionModel:
 
 
 def shoot(
-    model: PredictionModel, pieces: Pieces, p: Any, *, sigma_y: Any, sigma_z: Any,
+    model: PredictionModel, pieces: RecordedPieces, p: Any, *, sigma_y: Any, sigma_z: Any,
     bounds: tuple[Any, Any] = (-np.inf, np.inf),
 ) -> Shot:  # fmt: skip
     """Return the numbers that predict the pieces best.
@@ -125,7 +125,7 @@ def shoot(
     Parameters
     ----------
     model : PredictionModel
-    pieces : Pieces
+    pieces : RecordedPieces
     p : (n,)
         Where to begin.
     sigma_y, sigma_z : (ny,), (nz,)
@@ -204,7 +204,7 @@ class _Linearised:
 
 
 def _linearised(
-    model: PredictionModel, pieces: Pieces, z: np.ndarray, p: np.ndarray, sigma_y: np.ndarray,
+    model: PredictionModel, pieces: RecordedPieces, z: np.ndarray, p: np.ndarray, sigma_y: np.ndarray,
     sigma_z: np.ndarray,
 ) -> _Linearised:  # fmt: skip
     y, slope = model.predict(z, pieces.u, p)

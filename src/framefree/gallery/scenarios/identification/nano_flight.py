@@ -16,7 +16,7 @@ import numpy as np
 
 from framefree.gallery.machines import multicopters
 from framefree.geometry import batch, se3
-from framefree.identify.shooting import Pieces, PredictionModel
+from framefree.identify.shooting import PredictionModel, RecordedPieces
 from framefree.motion.load import Load
 from framefree.motion.spatial import Matrix
 from framefree.motion.tree import Tree
@@ -92,7 +92,7 @@ def _aligned(path: Path) -> Flight | None:
     return Flight(d["position"][seen], quat[seen], d["velocity"][seen], d["gyro"][rows], volts)
 
 
-def pieces(several: list[Flight], every: int) -> Pieces:
+def pieces(several: list[Flight], every: int) -> RecordedPieces:
     """Return pieces that begin at every so many rows of the flights."""
     z, u, y = [], [], []
     for flight in several:
@@ -114,7 +114,7 @@ def pieces(several: list[Flight], every: int) -> Pieces:
                     [flight.position[rows], flight.velocity[rows], 2 * half_turn, flight.rate[rows]]
                 )
             )
-    return Pieces(np.array(z), np.array(u), np.array(y))
+    return RecordedPieces(np.array(z), np.array(u), np.array(y))
 
 
 def model() -> PredictionModel:
@@ -160,7 +160,7 @@ def errors(y: np.ndarray, measured: np.ndarray, h: int) -> dict[str, float]:
     return {name: float(norm.mean()) for name, norm in norms.items()}
 
 
-def constant_velocity(pieces: Pieces) -> np.ndarray:
+def constant_velocity(pieces: RecordedPieces) -> np.ndarray:
     """Return predictions (pieces, steps, 12) in which velocity and rate stay what they are."""
     first = pieces.y[:, :1]
     t = np.arange(STEPS)[None, :, None] * PERIOD
