@@ -1,7 +1,7 @@
 """Numbers that do not enter linearly, by the error of predictions over pieces of a motion.
 
 A model advances its state by one period, z_(k+1) = f(z_k, u_k, p), and says what is measured, y_k =
-g(z_k, u_k, p). RecordedPieces of a record begin at states that are known up to their own deviations, which
+g(z_k, u_k, p). Pieces of a record begin at states that are known up to their own deviations, which
 are found too (multiple shooting without continuity), and
 
     sum over pieces  |y - y(p, z_0)|^2 / sigma_y^2 + |z_0 - z_0 measured|^2 / sigma_z^2  -> min
@@ -28,7 +28,7 @@ TOLERANCE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class RecordedPieces:
-    """RecordedPieces of records, all of one length.
+    """Pieces of records, all of one length.
 
     Attributes
     ----------
@@ -204,9 +204,13 @@ class _Linearised:
 
 
 def _linearised(
-    model: PredictionModel, pieces: RecordedPieces, z: np.ndarray, p: np.ndarray, sigma_y: np.ndarray,
+    model: PredictionModel,
+    pieces: RecordedPieces,
+    z: np.ndarray,
+    p: np.ndarray,
+    sigma_y: np.ndarray,
     sigma_z: np.ndarray,
-) -> _Linearised:  # fmt: skip
+) -> _Linearised:
     y, slope = model.predict(z, pieces.u, p)
     count = len(y)
     residual = (pieces.y - y) / sigma_y
