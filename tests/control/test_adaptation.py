@@ -178,6 +178,33 @@ def test_numbers_stay_within_their_bounds():
     assert "V" not in run.signals
 
 
+def test_a_sampled_law_keeps_bodies_bodies_and_bounds_bounds():
+    """Steps so long that Euler's would make the mass negative."""
+    numbers = moments_vector(LOAD)
+    slope = 40.0 * numbers / (numbers @ numbers)
+    euler = numbers + 0.1 * ca.DM(natural.rate(ca.DM(numbers), ca.DM(slope), 0.05)).full().ravel()
+    assert np.linalg.eigvalsh(moments_of_vector(euler).matrix4).min() < 0
+    after = ca.DM(natural.step(ca.DM(numbers), ca.DM(slope), 0.05, None, 0.1)).full().ravel()
+    assert np.linalg.eigvalsh(moments_of_vector(after).matrix4).min() > 0
+    short = ca.DM(natural.step(ca.DM(numbers), ca.DM(slope), 0.05, None, 1e-8)).full().ravel()
+    rate = ca.DM(natural.rate(ca.DM(numbers), ca.DM(slope), 0.05)).full().ravel()
+    assert np.allclose((short - numbers) / 1e-8, rate, rtol=1e-4, atol=1e-5)
+    machine, truth = arm(), loaded(arm())
+    still = replace(truth, joints=tuple(replace(j, friction=0.0) for j in truth.joints))
+    law = AdaptivePassivity(
+        machine, **GAINS, unknown=Adaptation(("link2", "friction"), cost=0.2, gain=20.0)
+    )
+    reference = swing(machine)
+    options = {"duration": 4.0, "dt": 1e-3, "control_dt": 5e-3, "record": ()}
+    run = simulate(still, law, reference, *start_of(reference), **options)
+    friction = [k for k, path in enumerate(law.unknown.paths(machine)) if "friction" in path]
+    assert run["numbers"][:, friction].min() >= 0
+    fixed = PassivityControl(machine, **GAINS)
+    other = simulate(still, fixed, reference, *start_of(reference), **options)
+    gaps = [np.abs(one.x - one.reference["x"])[-200:].max() for one in (other, run)]
+    assert gaps[1] < gaps[0] / 10
+
+
 def test_natural_adaptation_is_the_slope_of_its_distance():
     rng = np.random.default_rng(0)
     one, other = (moments_vector(LOAD + LOAD.moved(np.eye(4)) * f) for f in (0.3, 1.0))

@@ -19,6 +19,7 @@ from framefree.control import (
     UnknownForce,
 )
 from framefree.control.law import ControlError, Timing
+from framefree.control.port import looped
 from framefree.control.references import Hold
 from framefree.gallery.machines.chains import chain
 from framefree.gallery.machines.five_bar import five_bar, five_bar_at
@@ -218,6 +219,12 @@ def test_port_laws_with_integral_action():
 
 
 # ------------------------------------------------------------------ what is refused
+
+
+def test_a_loop_over_bodies_has_no_correction():
+    law = PoseControl(chain(2), unknown=IntegralAction(1.0))
+    with pytest.raises(ControlError, match="cannot have a correction"):
+        looped(law, {})
 
 
 @pytest.mark.parametrize(

@@ -245,7 +245,8 @@ class Adaptation(Correction):
             slope = _slope(numbers.machine)(*motion, estimate, s)
             predicted = self._predicted(model, x, v, memory, given)
             drive = slope + predicted.slope
-            rate = ca.vertcat(self._rates(numbers, estimate, drive), predicted.rate)
+            rate, following = self._moved(numbers, estimate, drive)
+            rate = ca.vertcat(rate, predicted.rate)
             V, extra = None, ca.SX(0)
             if self.truth is not None:
                 true = ca.DM(self.true(machine))
@@ -253,25 +254,34 @@ class Adaptation(Correction):
                 miss = at_estimate - needed(*motion, true)
                 extra = ca.dot(s, miss) - ca.dot(slope, estimate - true)
             signals = {"numbers": estimate, **predicted.signals}
-            return CorrectionChange(rate, memory, V, extra - predicted.lost, signals)
+            following = ca.vertcat(following, memory[k:, :])
+            return CorrectionChange(rate, following, V, extra - predicted.lost, signals)
 
         return CorrectionForce(at_estimate - needed(*motion, own), change)
 
-    def _rates(self, numbers: Numbers, estimate: Matrix, slope: Matrix) -> Matrix:
-        rate = ca.SX(*estimate.shape)
+    def _moved(self, numbers: Numbers, estimate: Matrix, slope: Matrix) -> tuple[Matrix, Matrix]:
+        """Return the rate of the numbers, and what they become at this evaluation.
+
+        A sampled law steps bodies itself, so that they stay bodies; and others up to their bounds.
+        """
+        period, rate, following = self.timing.period, ca.SX(*estimate.shape), ca.SX(estimate)
         for places in numbers.bodies:
-            own = estimate[places], slope[places]
-            rate[places] = natural.rate(*own, self.cost, self.largest)
+            own = estimate[places], slope[places], self.cost, self.largest
+            if period:
+                following[places] = natural.step(*own, period)
+            else:
+                rate[places] = natural.rate(*own)
         others = numbers.others
         if others:
-            free = -ca.DM(numbers.gains) * slope[others]
-            values = estimate[others]
-            out = ca.logic_or(
-                ca.logic_and(values <= ca.DM(numbers.lower), free < 0),
-                ca.logic_and(values >= ca.DM(numbers.upper), free > 0),
-            )
-            rate[others] = ca.if_else(out, 0, free)
-        return rate
+            free, values = -ca.DM(numbers.gains) * slope[others], estimate[others]
+            lower, upper = ca.DM(numbers.lower), ca.DM(numbers.upper)
+            if period:
+                following[others] = ca.fmin(ca.fmax(values + period * free, lower), upper)
+            else:
+                below = ca.logic_and(values <= lower, free < 0)
+                above = ca.logic_and(values >= upper, free > 0)
+                rate[others] = ca.if_else(ca.logic_or(below, above), 0, free)
+        return rate, following
 
     def _V(self, numbers: Numbers, x: Matrix, s: Matrix, estimate: Matrix, true: Matrix) -> Matrix:
         """Return what V has more than that of the law with its own numbers."""

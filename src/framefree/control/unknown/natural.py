@@ -12,6 +12,9 @@ bound tr(W P) <= most, W >= 0, is kept by taking the part out of dP/dt that woul
     dP/dt -> dP/dt - P W P tr(W dP/dt) / tr(W P W P)
 
 which takes tr(W (P - P*)) times something not negative off the rate above: V then falls faster.
+A sampled law takes steps T that keep P positive definite, however long they are:
+
+    P -> A P A^T = P + T dP/dt + O(T^2),     A = I + T/2 (dP/dt) P^-1
 """
 
 from typing import Any, NamedTuple
@@ -43,13 +46,32 @@ class LargestBody(NamedTuple):
 def rate(numbers: Matrix, slope: Matrix, cost: float, largest: LargestBody | None = None) -> Matrix:
     """Return the rate (10) of the numbers under a slope g (10)."""
     P = matrix4(numbers)
-    change = -P @ _spread(slope, 0.5) @ P / cost
-    if largest is not None:
-        W = largest.weight
-        growth, outwards = ca.trace(W @ change), P @ W @ P
-        leaving = ca.logic_and(ca.trace(W @ P) >= largest.mass, growth > 0)
-        change -= ca.if_else(leaving, growth / ca.trace(W @ outwards), 0) * outwards
-    return ca.vertcat(change[3, 3], change[:3, 3], *(change[i, j] for i, j in PAIRS))
+    return _numbers(_turn(P, slope, cost, largest) @ P)
+
+
+def step(
+    numbers: Matrix, slope: Matrix, cost: float, largest: LargestBody | None, period: float
+) -> Matrix:
+    """Return the numbers (10) after a control period, in s."""
+    P = matrix4(numbers)
+    A = ca.SX.eye(4) + period / 2 * _turn(P, slope, cost, largest)
+    return _numbers(A @ P @ A.T)
+
+
+def _turn(P: Matrix, slope: Matrix, cost: float, largest: LargestBody | None) -> Matrix:
+    """Return (dP/dt) P^-1 (4x4)."""
+    turn = -P @ _spread(slope, 0.5) / cost
+    if largest is None:
+        return turn
+    W = largest.weight
+    growth, outwards = ca.trace(W @ turn @ P), P @ W
+    leaving = ca.logic_and(ca.trace(W @ P) >= largest.mass, growth > 0)
+    return turn - ca.if_else(leaving, growth / ca.trace(W @ outwards @ P), 0) * outwards
+
+
+def _numbers(P: Matrix) -> Matrix:
+    """Return the ten numbers of a 4x4 matrix."""
+    return ca.vertcat(P[3, 3], P[:3, 3], *(P[i, j] for i, j in PAIRS))
 
 
 def divergence(true: Matrix, numbers: Matrix) -> Matrix:

@@ -33,6 +33,11 @@ RETURNED = 1e-3
 OBSERVER = 300.0
 """Pace of the observer of unknown forces, 1/s."""
 LEAST = ("clearance", "task_mobility")
+PRINTED = (
+    "The printed law sets the reference velocity of all bodies but the last to that of avoidance "
+    "alone, as if they were not joined to it. The joints then drag at the end body: it stays "
+    "centimetres off. The law used here asks all bodies to move along (errata E0-11)."
+)
 
 
 @dataclass(frozen=True)
@@ -181,12 +186,7 @@ class ChainReach(Scenario):
             tuple(promise for case in cases.values() for promise in case.promises()),
             tuple(figure for case in cases.values() for figure in case.figures()),
             tuple(animation for case in cases.values() for animation in case.animations()),
-            notes=(
-                "The printed law sets the reference velocity of all bodies but the last to that of "
-                "avoidance alone, as if they were not joined to it. The joints then drag at the "
-                "end body: it stays centimetres off. The law used here asks all bodies to move "
-                "along (errata E0-11).",
-            ),
+            notes=() if self.observer else (PRINTED,),
         )
 
 
@@ -321,6 +321,7 @@ class _ReachCase:
         shown = {key: word for key, word in words.items() if key in self.runs}
         V, stated = run["V"], run["V_rate"]
         return (
+            *self._observed(),
             Figure.over_time(
                 f"{n} bodies: position error of the end", "error (m)", t,
                 {word: positive(self._errors[key][0]) for key, word in shown.items()},
@@ -355,6 +356,19 @@ class _ReachCase:
                     "force": np.abs(run.u.reshape(len(t), -1, 6)[..., :3]).max(axis=(1, 2)),
                     "moment": np.abs(run.u.reshape(len(t), -1, 6)[..., 3:]).max(axis=(1, 2)),
                 },
+            ),
+        )  # fmt: skip
+
+    def _observed(self) -> tuple[Figure, ...]:
+        if not self.scenario.observer:
+            return ()
+        run = self.runs["avoiding"]
+        force = {axis: run["unknown_wrench"][:, i] for i, axis in enumerate("xyz")}
+        return (
+            Figure.over_time(
+                f"{self.setting.bodies} bodies: what the observer takes for a push on the last",
+                "force in the world (N)", run.t, force,
+                caption="Pulses on other bodies show too, as what would do the same to the motion.",
             ),
         )  # fmt: skip
 
