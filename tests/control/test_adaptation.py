@@ -21,9 +21,11 @@ from framefree.control.law import ControlError
 from framefree.control.passive import FreeFloating
 from framefree.control.robust import UncertaintyWarning, assess
 from framefree.control.unknown import natural
+from framefree.control.unknown.adaptation import slope_function
 from framefree.geometry import Moments, se3
 from framefree.machine import Body
 from framefree.motion.regressor import moments_of_vector, moments_vector
+from framefree.motion.tree import Tree
 from framefree.simulate import Pulse
 from framefree.simulate.measures import rate_error
 
@@ -94,6 +96,17 @@ def test_V_falls_as_stated(case):
     # The law that does not adapt states the same rate, and is wrong by far.
     still = PassivityControl(machine, **GAINS, unknown=IntegralAction(1.0))
     assert ClosedLoop(still, truth).worst(lambda rng, first: 0 * first, 5) > 1e-3
+
+
+def test_the_slope_is_that_of_the_regressor():
+    machine = arm()
+    model = Adaptation(("link1", "link2", "damping", "friction")).numbers(machine).machine
+    rng = np.random.default_rng(3)
+    x, (v, v_r, a_r, s) = machine.random(rng), rng.normal(size=(4, machine.nv))
+    pi = model.parameters.defaults
+    Y = Tree(model).functions["tracking_regressor:met"](x, v, v_r, a_r, pi)[0].full()
+    slope = slope_function(model)(x, v, v_r, a_r, pi, s).full().ravel()
+    assert np.allclose(slope, Y.T @ s, atol=1e-12)
 
 
 def test_port_laws_adapt_too():

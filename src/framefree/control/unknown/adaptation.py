@@ -242,7 +242,7 @@ class Adaptation(Correction):
         at_estimate = needed(*motion, estimate)
 
         def change(s: Matrix, given: Matrix) -> CorrectionChange:
-            slope = _slope(numbers.machine)(*motion, estimate, s)
+            slope = slope_function(numbers.machine)(*motion, estimate, s)
             predicted = self._predicted(model, x, v, memory, given)
             drive = slope + predicted.slope
             rate, following = self._moved(numbers, estimate, drive)
@@ -365,7 +365,7 @@ def _needed(machine: Machine) -> ca.Function:
     return ca.Function("needed", [x, v, v_r, a_r, pi], [F])
 
 
-def _slope(machine: Machine) -> ca.Function:
+def slope_function(machine: Machine) -> ca.Function:
     """Return Y^T s (k) at x, v, v_r, a_r, numbers and s."""
     symbols, pi, s = _symbols(machine), machine.parameters.symbols, ca.SX.sym("s", machine.nv)
     F = _needed(machine)(*symbols, pi)
