@@ -20,7 +20,7 @@ from framefree.gallery.scenarios.prototypes.flights import (
 )
 from framefree.kernel import Kernel, compile
 from framefree.simulate.first_states import first_states
-from framefree.simulate.integrators import INTEGRATORS
+from framefree.simulate.integrators import SemiImplicitEuler
 from framefree.simulate.loop import ControlLoop
 from framefree.simulate.plants import native_plant
 
@@ -138,7 +138,7 @@ def rollout(craft: Craft) -> dict[str, object]:
         delay=1,
         noisy=True,
     )
-    kernel = compile(loop.step(INTEGRATORS["euler"]), shapes={"time": (), "h": ()})
+    kernel = compile(loop.step(SemiImplicitEuler()), shapes={"time": (), "h": ()})
     first = first_states(loop, *craft.start(), {})
     state: dict[str, Any] = {name: np.tile(value, (LOOPS, 1)) for name, value in first.items()}
     scale, rng = craft.noise.scale(machine), np.random.default_rng(0)

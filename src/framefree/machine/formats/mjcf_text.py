@@ -55,6 +55,8 @@ _COMPILER_DROPPED = {
     "fusestatic",
     "usethread",
 }
+_ONE_THREAD = '<compiler usethread="false"/>'
+"""MuJoCo's compiler with threads of its own has been seen to wait for them for ever."""
 _LINE = re.compile(r"line (\d+)")
 _ELEMENT = re.compile(r"Element name '[^']*', id \d+,?|Element '[^']*',?")
 
@@ -178,6 +180,8 @@ class _MjcfTextWriter:
                 self._note_name(item)
                 self.still.note(item.element)
             self.document._lines.append(_words(item))
+        if root.tag == "mujoco":
+            parts[0] += _ONE_THREAD
         self.document.text = "\n".join(parts)
         for tag, count in self.dropped.items():
             reason = _DROPPED.get(tag) or ("left out on request" if tag not in _DROPPED else "")
