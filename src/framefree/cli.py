@@ -305,7 +305,7 @@ def identify(
 
     subject = _machine(machine, base, packages, without)
     used, tests, chosen = recordings(data, subject, column or [], held_back, cutoff)
-    settings = {"unknown": unknown} if unknown else {}
+    settings: dict[str, Any] = {"unknown": unknown} if unknown else {}
     found = fit(subject, used, cutoff=chosen, delay=delay, test=tests, **settings)
     results.write(found, folder)
     page = write(fit_page(found), folder / "report.html")
