@@ -300,13 +300,13 @@ def identify(
     """Fit what is not known of a machine to recorded motions; exit code 1 when in doubt."""
     from framefree.identify import fit, results
     from framefree.identify.files import recordings
+    from framefree.identify.fit import UNKNOWN
     from framefree.look.report import write
     from framefree.look.report.identified import fit_page
 
     subject = _machine(machine, base, packages, without)
     used, tests, chosen = recordings(data, subject, column or [], held_back, cutoff)
-    settings: dict[str, Any] = {"unknown": unknown} if unknown else {}
-    found = fit(subject, used, cutoff=chosen, delay=delay, test=tests, **settings)
+    found = fit(subject, used, unknown or UNKNOWN, cutoff=chosen, delay=delay, test=tests)
     results.write(found, folder)
     page = write(fit_page(found), folder / "report.html")
     if as_json:

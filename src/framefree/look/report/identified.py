@@ -79,7 +79,7 @@ def number_table(fit: Fit) -> Table:
 
     def known(name: str) -> str:
         if name in never:
-            return "no motion tells it: as before"
+            return "no motion tells it: nearest to before"
         return "by itself" if name in alone else "together with others"
 
     rows = tuple(

@@ -4,7 +4,8 @@ The log has attitude, velocity, gyroscope, accelerometer and propeller speeds. A
 over thrust and inertia over thrust, not each of them: mass and inertia are held, and the gains of
 thrust, roll, pitch and yaw are found. That also puts what is noisy, the accelerations, on the right
 side of the equations. Beside these there are a wrench that is constant in body axes, thrust that is
-tilted or off the center, rotors that speed up or turn with the vehicle, and drag.
+tilted or off the center, rotors that speed up or turn with the vehicle and flap as it turns, the
+height of the accelerometer over the center of mass, and drag.
 """
 
 from dataclasses import replace
@@ -34,6 +35,8 @@ _ROTORS = (("rotor_acceleration", 5), ("rotor_gyro_x", 3), ("rotor_gyro_y", 4))
 _THRUST = (
     *(("thrust", 2, 1.0), ("roll", 3, 1.0), ("pitch", 4, 1.0), ("yaw", 5, 1.0)),
     *(("lean_x", 0, 0.0), ("lean_y", 1, 0.0), ("off_center_y", 3, 0.0), ("off_center_x", 4, 0.0)),
+    *(("sensor_height_x", 0, 0.0), ("sensor_height_y", 1, 0.0)),
+    *(("flapping_x", 0, 0.0), ("flapping_y", 1, 0.0)),
 )
 BIAS = tuple(f"{name}.gain" for name, *_ in _BIAS)
 """What is unknown of the published model: no two flights share their trim."""
@@ -100,6 +103,8 @@ def _inputs(speed: np.ndarray, rate: np.ndarray) -> dict[bool, np.ndarray]:
     ]
     common = [*np.ones((6, len(speed))), *rotors]
     new = [*common, total, *moments, total, total, total, total]
+    turning = np.gradient(rate, PERIOD, axis=0)
+    new += [turning[:, 1], -turning[:, 0], rate[:, 1], -rate[:, 0]]
     return {True: np.column_stack([thrust, *common]), False: np.column_stack(new)}
 
 
