@@ -24,7 +24,7 @@ from framefree.motion.tree import Tree
 from framefree.simulate import Run
 
 if TYPE_CHECKING:
-    from framefree import certify, gallery, look, solve
+    from framefree import certify, gallery, identify, look, solve
     from framefree.look import report
     from framefree.simulate import simulate
     from framefree.solve import linearise
@@ -54,6 +54,7 @@ __all__ = [
     "equations",
     "gallery",
     "geometry",
+    "identify",
     "linearise",
     "look",
     "machine",
@@ -69,6 +70,7 @@ __getattr__ = lazy(
     {
         "certify": "framefree.certify",
         "gallery": "framefree.gallery",
+        "identify": "framefree.identify",
         "look": "framefree.look",
         "report": "framefree.look.report",
         "linearise": "framefree.solve.linearise:linearise",

@@ -300,7 +300,7 @@ def identify(
     """Fit what is not known of a machine to recorded motions; exit code 1 when in doubt."""
     from framefree.identify import fit, results
     from framefree.identify.files import recordings
-    from framefree.identify.fit import UNKNOWN
+    from framefree.identify.fitting import UNKNOWN
     from framefree.look.report import write
     from framefree.look.report.identified import fit_page
 

@@ -2,7 +2,7 @@
 
 from framefree.identify.base import BaseParameters, base_parameters
 from framefree.identify.errors import IdentifyError
-from framefree.identify.fit import Fit, Prediction, fit
+from framefree.identify.fitting import Fit, Prediction, fit
 from framefree.identify.recording import Recording
 
 __all__ = [

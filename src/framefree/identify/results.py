@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from framefree.files import MADE_BY, write_file
-from framefree.identify.fit import Fit
+from framefree.identify.fitting import Fit
 
 
 def to_dict(fit: Fit) -> dict[str, Any]:

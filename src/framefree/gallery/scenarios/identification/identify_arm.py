@@ -14,7 +14,7 @@ from framefree.gallery.scenarios.identification.arm_runs import (
 from framefree.gallery.shared.scenario import Outcome, Promise, Scenario
 from framefree.identify import Fit, Recording, fit
 from framefree.identify.excitation import Excitation, FourierMotion, excite
-from framefree.identify.fit import CONFIDENCE, UNKNOWN
+from framefree.identify.fitting import CONFIDENCE, UNKNOWN
 from framefree.look.report import Animation, Figure, Line
 from framefree.look.report.identified import prediction_figures
 from framefree.machine import Machine

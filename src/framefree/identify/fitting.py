@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 
 from framefree.identify.base import BaseParameters, base_parameters
+from framefree.identify.bounds import bounds_of
 from framefree.identify.errors import IdentifyError
-from framefree.identify.possible import Bounds, nearest
-from framefree.identify.recording import Recording, column_names
+from framefree.identify.judgement import doubts_about, refuse_swapped
+from framefree.identify.possible import nearest
+from framefree.identify.recording import Recording
 from framefree.identify.regression import Regressed, regress
 from framefree.identify.rows import Prepared, UnknownModel
 from framefree.machine import Machine
-from framefree.machine.paths import leaves
-from framefree.motion.regressor import PAIRS
 from framefree.simulate import Run
 
 UNKNOWN = ("bodies", "armature", "damping", "friction", "friction_asymmetry")
@@ -30,8 +30,6 @@ UNKNOWN = ("bodies", "armature", "damping", "friction", "friction_asymmetry")
 CONFIDENCE = 0.99
 EXCITATION = 1e-4
 """Share of the largest pivot below which data do not tell a combination that others could."""
-EXPLAINED = 0.5
-"""Share of the variation of a joint's force that must be explained, or the fit is in doubt."""
 DELAYS = 12
 """Rounds in which the delay is sought."""
 
@@ -202,7 +200,7 @@ def fit(
     late = 0.0 if isinstance(delay, bool) else float(delay)
     told = _told_by(base, np.concatenate([one.rows(late)[0] for one in prepared]))
     late, result = _regressed(model, base, told, prepared, late, seen, whiten)
-    _refuse_swapped(model, base, told, prepared, late, result)
+    refuse_swapped(model, base, told, prepared, late, result)
     r = int(told.sum())
     estimate, deviation = base.B @ model.prior, np.full(base.rank, np.inf)
     estimate[told] = result.value[:r]
@@ -211,7 +209,7 @@ def fit(
     sizes = base.scale_of_numbers(model.prior)
     spread = np.diag(sizes[base.chosen] ** 2)
     spread[np.ix_(told, told)] = covariance
-    possible = nearest(base.B, estimate, spread, model.prior, sizes, _bounds(model))
+    possible = nearest(base.B, estimate, spread, model.prior, sizes, bounds_of(model))
     training = tuple(_prediction(one, possible.value, late) for one in prepared)
     tests = [Prepared.of(model, as_recording(one), cutoff) for one in test]
     return Fit(
@@ -233,7 +231,7 @@ def fit(
         outliers=float(result.outliers.mean()),
         spikes=max(one.spikes for one in prepared),
         cutoff=cutoff,
-        doubts=_doubts(base, told, training),
+        doubts=doubts_about(base, told, training),
         model=model,
     )
 
@@ -342,105 +340,9 @@ def _spread(
     return pi
 
 
-# ------------------------------------------------------------------ possible bodies
-
-
-def _bounds(model: UnknownModel) -> Bounds:
-    """Return which unknown numbers are whole bodies, not negative, or bounded by others."""
-    found = leaves(model.machine.numeric, model.names)
-    bodies: dict[tuple, dict[int, int]] = {}
-    positive, within = [], []
-    friction = {(leaf.owner, leaf.key[1]): k for k, leaf in enumerate(found)
-                if leaf.key[0] == "friction"}  # fmt: skip
-    for k, leaf in enumerate(found):
-        if leaf.owner[0] == "bodies" and leaf.key[0] == "moments":
-            number = _number(leaf.key)
-            if number is not None:
-                bodies.setdefault(leaf.owner, {})[number] = k
-        elif leaf.key[0] in ("armature", "damping", "friction") and leaf.owner[0] == "joints":
-            positive.append(k)
-        elif leaf.key[0] == "friction_asymmetry":
-            joint = model.machine.numeric.joint(leaf.owner[1])
-            limit = friction.get((leaf.owner, leaf.key[1]), float(joint.friction[leaf.key[1]]))
-            within.append((k, limit))
-        elif leaf.owner == ("fluid",) and leaf.key[1:2] in (("linear_drag",), ("quadratic_drag",)):
-            positive += [k] if leaf.key[2][0] == leaf.key[2][1] else []
-    whole = tuple(
-        np.array([one[i] for i in range(10)]) for one in bodies.values() if len(one) == 10
-    )
-    return Bounds(whole, tuple(positive), tuple(within))
-
-
-def _number(key: tuple) -> int | None:
-    if key[1] == "total":
-        return 0
-    if key[1] == "first":
-        return 1 + key[2]
-    return 4 + PAIRS.index(key[2]) if key[1] == "second" else None
-
-
-# ------------------------------------------------------------------ judgement
-
-
 def _prediction(prepared: Prepared, pi: np.ndarray, late: float) -> Prediction:
     Y, b = prepared.rows(late)
     names = prepared.model.equation_names
     if b.shape[1] != len(names):
         names = tuple(f"motion {i + 1}" for i in range(b.shape[1]))
     return Prediction(prepared.t, b, Y @ pi, names)
-
-
-def _doubts(
-    base: BaseParameters, told: np.ndarray, training: Sequence[Prediction]
-) -> tuple[str, ...]:
-    doubts = []
-    if not told.all():
-        names = ", ".join(n for n, one in zip(base.labels, told, strict=True) if not one)
-        doubts.append(f"too little excitation: these data do not tell {names}")
-    for one in training:
-        for name, share in zip(one.names, one.unexplained, strict=True):
-            if share > EXPLAINED:
-                doubts.append(
-                    f"of the force at {name} {100 * share:.0f} percent of the variation is not "
-                    "explained"
-                )
-    return tuple(doubts)
-
-
-def _refuse_swapped(
-    model: UnknownModel,
-    base: BaseParameters,
-    told: np.ndarray,
-    prepared: Sequence[Prepared],
-    late: float,
-    result: Regressed,
-) -> None:
-    """Refuse recorded forces of which two columns explain each other's joints far better."""
-    one = prepared[0]
-    group = "u" if one.recording.u is not None else "force"
-    if group == "u" or model.machine.closed:
-        return
-    spread = np.concatenate([p.rows(late)[1] for p in prepared]).std(axis=0)
-    left = result.residual.std(axis=0) / np.maximum(spread, 1e-300)
-    bad = np.flatnonzero(left > 0.2)
-    names = column_names(model.machine, group)
-    chosen = base.chosen[told]
-    best = None
-    for i in bad:
-        for j in (k for k in range(len(left)) if k != i):
-            order = np.arange(len(left))
-            order[[i, j]] = j, i
-            record = one.recording
-            swapped = Recording(record.t, record.x, record.v, record.a, record.force[:, order])
-            Y, b = Prepared(model, swapped, one.cutoff).rows(late)
-            again = regress(Y[:, :, chosen], b, coloured=False)
-            after = again.residual.std(axis=0) / np.maximum(b.std(axis=0), 1e-300)
-            if best is None or after.max() < best[0]:
-                best = (float(after.max()), i, j)
-    if best is not None and best[0] < 0.25 * float(left.max()):
-        _, i, j = best
-        raise IdentifyError(
-            f"{one.recording.source}: columns `{names[i]}` and `{names[j]}` look swapped, from "
-            f"row 1 on: each explains the other's joint ({100 * left.max():.0f} percent of a force "
-            f"is not explained as they are, {100 * best[0]:.1f} percent the other way round)"
-        )
