@@ -119,9 +119,12 @@ class IdentifyFlight(Scenario):
         found = shoot(model, pieces, nano_flight.FIRST / scales, sigma_y=nano_flight.SIGMA_Y,
                       sigma_z=nano_flight.SIGMA_Z, bounds=bounds)  # fmt: skip
         names = (nano_flight.NAMES, found.value * scales, found.deviation * scales)
+        ends = np.isclose(found.value, bounds[0]) | np.isclose(found.value, bounds[1])
+        held = [name for name, end in zip(nano_flight.NAMES, ends, strict=True) if end]
         for name, value, deviation in zip(*names, strict=True):
             metrics[f"nano_{name}"] = float(value)
-            metrics[f"nano_{name}_deviation"] = float(deviation)
+            if name not in held:
+                metrics[f"nano_{name}_deviation"] = float(deviation)
         y, _ = model.predict(judged.z, judged.u, found.value)
         coasting = nano_flight.constant_velocity(judged)
         for h in (10, 50):
@@ -148,7 +151,8 @@ class IdentifyFlight(Scenario):
             f"{len(others) + dropped_others} to judge could not be aligned. Commands at 100 Hz "
             f"explain {100 * metrics['nano_roll_effect']:.1f} and "
             f"{100 * metrics['nano_pitch_effect']:.1f} percent of the roll and pitch moments that "
-            "thrusts on their arms would make: what turns the vehicle is not in this record."
+            "thrusts on their arms would make: what turns the vehicle is not in this record. Held "
+            f"by their bounds, and so not identified: {', '.join(held) or 'none'}."
         )
         return [promise], [figure], [note]
 

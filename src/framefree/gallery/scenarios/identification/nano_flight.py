@@ -76,11 +76,12 @@ def _aligned(path: Path) -> Flight | None:
     turned = np.einsum("nji,njk->nik", batch.rotation(quat[:-2]), batch.rotation(quat[2:]))
     rates = np.column_stack([turned[:, 2, 1] - turned[:, 1, 2], turned[:, 0, 2] - turned[:, 2, 0],
                              turned[:, 1, 0] - turned[:, 0, 1]]) / (4 * PERIOD)  # fmt: skip
-    rates = np.vstack([rates[:1], rates, rates[-1:]])
+    rates = _smooth(np.vstack([rates[:1], rates, rates[-1:]]))
+    gyro = _smooth(d["gyro"])
     best = (-1.0, 0)
     for shift in SHIFTS:
         rows = flying[(flying + shift >= 0) & (flying + shift < len(quat))]
-        pairs = zip(rates[rows + shift, :2].T, d["gyro"][rows, :2].T, strict=True)
+        pairs = zip(rates[rows + shift, :2].T, gyro[rows, :2].T, strict=True)
         likeness = float(np.mean([np.corrcoef(a, b)[0, 1] for a, b in pairs]))
         best = max(best, (likeness, shift))
     likeness, shift = best
@@ -90,6 +91,12 @@ def _aligned(path: Path) -> Flight | None:
     seen = rows + shift
     volts = d["pwm"][rows] / 65535 * d["battery"][rows, None]
     return Flight(d["position"][seen], quat[seen], d["velocity"][seen], d["gyro"][rows], volts)
+
+
+def _smooth(values: np.ndarray) -> np.ndarray:
+    """Return means of five rows: differences of attitudes are noisy."""
+    kernel = np.ones(5) / 5
+    return np.column_stack([np.convolve(column, kernel, "same") for column in values.T])
 
 
 def pieces(several: list[Flight], every: int) -> RecordedPieces:
