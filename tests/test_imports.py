@@ -35,7 +35,8 @@ OWN = {
         "framefree.simulate.runners.mujoco",
     ): "needs `mujoco`",
 }
-EVERYTHING = {"cli.py": "a command imports what it needs, so that `--help` answers at once"}
+COMMANDS = "cli/"
+"""A command imports what it needs, so that `--help` answers at once."""
 
 
 def inner_imports(path):
@@ -52,8 +53,8 @@ def inner_imports(path):
 
 
 def reason(file, module):
-    if file in EVERYTHING:
-        return EVERYTHING[file]
+    if file.startswith(COMMANDS):
+        return COMMANDS
     if (file, module) in OWN:
         return OWN[file, module]
     listed = EXTRAS | START_UP

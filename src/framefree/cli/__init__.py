@@ -3,29 +3,33 @@
 Each command imports what it needs when it runs, so that `framefree --help` answers at once.
 """
 
-import difflib
 import json
 import sys
 import warnings
-from collections.abc import Iterable
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from framefree import __version__
+from framefree.cli.arguments import (
+    AsJson,
+    Base,
+    LeftOut,
+    MachineName,
+    PackageFolders,
+    is_model,
+    machine_of,
+    near,
+    scenario_of,
+)
+from framefree.cli.printing import err, first_line, out, print_result, rows_of, table_of
 from framefree.errors import FramefreeError, FramefreeWarning
 
 if TYPE_CHECKING:
-    from framefree.gallery.shared.results import Result
-    from framefree.gallery.shared.scenario import Scenario
     from framefree.identify import Fit
-    from framefree.look.report.content import Table as Rows
-    from framefree.machine import Machine
 
 app = typer.Typer(
     name="framefree",
@@ -34,21 +38,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-out = Console()
-err = Console(stderr=True)
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
-Base = Annotated[str | None, typer.Option(help="What holds the root link: fixed or free.")]
-MachineName = Annotated[
-    str, typer.Argument(help="A file, robot_descriptions:NAME, or a machine of the gallery.")
-]
-PackageFolders = Annotated[
-    list[Path] | None,
-    typer.Option("--packages", help="A folder that holds packages or models; may be repeated."),
-]
-LeftOut = Annotated[
-    list[str] | None, typer.Option("--without", help="What to leave out; may be repeated.")
-]
 
 
 def _print_version(wanted: bool) -> None:
@@ -76,7 +65,7 @@ def list_(as_json: AsJson = False) -> None:
     from framefree.gallery.scenarios import SCENARIOS
 
     scenarios = {name: scenario.summary() for name, scenario in SCENARIOS.items()}
-    machines = {name: _first_line(make.__doc__) for name, make in MACHINES.items()}
+    machines = {name: first_line(make.__doc__) for name, make in MACHINES.items()}
     if as_json:
         print(json.dumps({"scenarios": scenarios, "machines": machines}, indent=2))
         return
@@ -118,7 +107,7 @@ def run(
     """Run a scenario; write its report, metrics and records; exit code 1 if it fails."""
     from framefree.gallery.shared.results import run_into
 
-    scenario = _scenario(name, settings or [], plant)
+    scenario = scenario_of(name, settings or [], plant)
     if not as_json:
         err.print(f"running {name} ...", style="dim", highlight=False)
     wanted = folder or Path("runs") / name
@@ -134,7 +123,7 @@ def run(
     if as_json:
         print(json.dumps(result.metrics, indent=2))
     else:
-        _print_result(result)
+        print_result(result)
     if result.report is not None and show_report:
         import webbrowser
 
@@ -163,7 +152,7 @@ def compare(
         return
     for table in comparison.page.tables:
         if table.rows:
-            out.print(_rows(table))
+            out.print(rows_of(table))
     out.print(f"figures: {path}", highlight=False, soft_wrap=True)
 
 
@@ -183,7 +172,7 @@ def show(
 
     path = picture or Path(f"{Path(machine).stem}.svg")
     check_place(path, guard=True)
-    subject = _machine(machine, base, packages, without)
+    subject = machine_of(machine, base, packages, without)
     out.print(describe(subject))
     draw(subject, path)
     out.print(f"drawn in {path}", highlight=False)
@@ -220,7 +209,7 @@ def check(
 
     if page is not None:
         check_place(page, guard=True)
-    subject = machine if _is_model(machine) else _machine(machine, base, packages, without)
+    subject = machine if is_model(machine) else machine_of(machine, base, packages, without)
     reading: dict[str, Any] = {}
     if subject is machine:
         reading = {"base": base, "packages": packages, "without": without or ()}
@@ -236,7 +225,7 @@ def check(
         from framefree.look.report import write
         from framefree.look.report.checked import check_page
 
-        write(check_page(report, _machine(machine, base, packages, without)), page)
+        write(check_page(report, machine_of(machine, base, packages, without)), page)
     if as_json:
         print(json.dumps(report.to_dict(), indent=2))
     else:
@@ -261,7 +250,7 @@ def export(
     from framefree.motion import equations
 
     check_place(folder / f"{quantity}.c", guard=True)
-    eom = equations(_machine(machine, base, packages, without), formulation)
+    eom = equations(machine_of(machine, base, packages, without), formulation)
     for path in eom.kernel(quantity).c_source().write(folder):
         out.print(f"written: {path}", highlight=False)
 
@@ -304,7 +293,7 @@ def identify(
     from framefree.look.report import write
     from framefree.look.report.identified import fit_page
 
-    subject = _machine(machine, base, packages, without)
+    subject = machine_of(machine, base, packages, without)
     used, tests, chosen = recordings(data, subject, column or [], held_back, cutoff)
     found = fit(subject, used, unknown or UNKNOWN, cutoff=chosen, delay=delay, test=tests)
     results.write(found, folder)
@@ -320,8 +309,8 @@ def identify(
 def _print_fit(found: "Fit") -> None:
     from framefree.look.report.identified import base_table, residual_table
 
-    out.print(_rows(residual_table({"used": found.training, "not used": found.test})))
-    out.print(_rows(base_table(found)))
+    out.print(rows_of(residual_table({"used": found.training, "not used": found.test})))
+    out.print(rows_of(base_table(found)))
     delay = f"{1e3 * found.delay:.4g} ms (deviation {1e3 * found.delay_deviation:.2g} ms)"
     out.print(f"delay of the forces: {delay}", highlight=False)
     for doubt in found.doubts:
@@ -338,112 +327,14 @@ def bench(
 
     if name not in BENCHMARKS:
         raise FramefreeError(
-            f"there is no benchmark `{name}`; {_near(name, BENCHMARKS)}choose one of: "
+            f"there is no benchmark `{name}`; {near(name, BENCHMARKS)}choose one of: "
             + ", ".join(BENCHMARKS)
         )
     figures = BENCHMARKS[name]()
     if as_json:
         print(json.dumps(figures, indent=2))
     else:
-        out.print(_table(f"framefree bench {name}", figures))
-
-
-def _is_model(name: str) -> bool:
-    """Whether a name is a file, or looks like one, rather than a machine of the gallery."""
-    return Path(name).is_file() or bool(Path(name).suffix) or name.startswith("robot_descriptions:")
-
-
-def _machine(
-    name: str, base: str | None, packages: list[Path] | None, without: list[str] | None
-) -> "Machine":
-    """Read a file, or take a machine of the gallery by its name."""
-    from framefree.gallery import MACHINES, gallery_machine
-    from framefree.machine.read import read
-
-    if _is_model(name):
-        return read(name, base=base, packages=packages, without=without or ())
-    if packages or without:
-        raise FramefreeError(
-            f"`{name}` is no file: `--packages` and `--without` say how a file is read"
-        )
-    if name not in MACHINES:
-        raise FramefreeError(
-            f"`{name}` is neither a file nor a machine of the gallery; {_near(name, MACHINES)}"
-            f"the gallery has: {', '.join(MACHINES)}"
-        )
-    return gallery_machine(name, base)
-
-
-def _near(name: str, known: Iterable[str]) -> str:
-    """Return a question that offers the known names nearest to a mistyped one, or nothing."""
-    near = difflib.get_close_matches(name, known, n=3)
-    return f"did you mean {' or '.join(f'`{word}`' for word in near)}? " if near else ""
-
-
-def _scenario(name: str, settings: list[str], plant: str | None) -> "Scenario":
-    """Return a scenario of the gallery with its settings."""
-    from framefree.gallery.scenarios import SCENARIOS
-
-    if name not in SCENARIOS:
-        raise FramefreeError(
-            f"there is no scenario `{name}`; {_near(name, SCENARIOS)}the gallery has: "
-            + ", ".join(SCENARIOS)
-        )
-    texts: dict[str, str] = {}
-    for setting in settings:
-        key, equals, text = setting.partition("=")
-        if not equals or not key:
-            raise FramefreeError(f"`--set` takes KEY=VALUE, got `{setting}`")
-        texts[key.strip().replace("-", "_")] = text.strip()
-    scenario = SCENARIOS[name]()
-    if plant is not None:
-        if "plant" not in (field.name for field in fields(scenario)):
-            raise FramefreeError(f"`{name}` has no choice of plants: leave out `--plant`")
-        if plant not in ("native", "mujoco"):
-            raise FramefreeError(f"`--plant` must be native or mujoco, got `{plant}`")
-        texts["plant"] = plant
-    return scenario.with_settings(texts)
-
-
-def _print_result(result: "Result") -> None:
-    if result.outcome is not None:
-        for promise in result.outcome.promises:
-            mark, style = ("✓", "green") if promise.holds else ("✗", "bold red")
-            words = f" {promise.text}: {promise.value:.4g} (bound {promise.bound:.4g})"
-            out.print(Text(mark, style=style).append(words, style="default"), soft_wrap=True)
-        out.print(_table("metrics", {**result.outcome.metrics, **_wall(result)}))
-    if result.trouble:
-        err.print(result.trouble, style="bold red", highlight=False, markup=False, soft_wrap=True)
-    if result.report is not None:
-        out.print(f"report: {result.report}", highlight=False, markup=False, soft_wrap=True)
-
-
-def _wall(result: "Result") -> dict[str, Any]:
-    return {"wall_seconds": result.metrics["wall_seconds"]}
-
-
-def _first_line(text: str | None) -> str:
-    """Return what a docstring says is returned, as a sentence that begins with a capital."""
-    words = (text or "").strip().partition("\n")[0].removeprefix("Return ")
-    return words[:1].upper() + words[1:]
-
-
-def _rows(content: "Rows") -> Table:
-    table = Table(title=content.title, title_justify="left")
-    for i, column in enumerate(content.columns):
-        table.add_column(column, justify="right" if i else "left", overflow="fold")
-    for row in content.rows:
-        table.add_row(*(Text(f"{v:.4g}" if isinstance(v, float) else str(v)) for v in row))
-    return table
-
-
-def _table(title: str, figures: dict[str, Any]) -> Table:
-    table = Table(title=title, title_justify="left")
-    table.add_column("figure")
-    table.add_column("value", justify="right")
-    for key, value in figures.items():
-        table.add_row(key, f"{value:.4g}" if isinstance(value, float) else str(value))
-    return table
+        out.print(table_of(f"framefree bench {name}", figures))
 
 
 def _one_line(message: Any, category: type[Warning], *place: Any) -> str:
@@ -472,7 +363,3 @@ def main() -> None:
         words = "no such file" if isinstance(error, FileNotFoundError) else error.strerror or error
         err.print(f"error: {words}: {error.filename}", style="bold red", highlight=False)
         sys.exit(2)
-
-
-if __name__ == "__main__":
-    main()

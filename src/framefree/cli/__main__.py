@@ -1,0 +1,5 @@
+"""The command line as ``python -m framefree.cli``."""
+
+from framefree.cli import main
+
+main()

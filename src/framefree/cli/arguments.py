@@ -1,0 +1,85 @@
+"""Arguments that several commands take, and what they name: machines and scenarios."""
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from framefree.errors import FramefreeError
+
+if TYPE_CHECKING:
+    from framefree.gallery.shared.scenario import Scenario
+    from framefree.machine import Machine
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+Base = Annotated[str | None, typer.Option(help="What holds the root link: fixed or free.")]
+MachineName = Annotated[
+    str, typer.Argument(help="A file, robot_descriptions:NAME, or a machine of the gallery.")
+]
+PackageFolders = Annotated[
+    list[Path] | None,
+    typer.Option("--packages", help="A folder that holds packages or models; may be repeated."),
+]
+LeftOut = Annotated[
+    list[str] | None, typer.Option("--without", help="What to leave out; may be repeated.")
+]
+
+
+def is_model(name: str) -> bool:
+    """Whether a name is a file, or looks like one, rather than a machine of the gallery."""
+    return Path(name).is_file() or bool(Path(name).suffix) or name.startswith("robot_descriptions:")
+
+
+def machine_of(
+    name: str, base: str | None, packages: list[Path] | None, without: list[str] | None
+) -> "Machine":
+    """Read a file, or take a machine of the gallery by its name."""
+    from framefree.gallery import MACHINES, gallery_machine
+    from framefree.machine.read import read
+
+    if is_model(name):
+        return read(name, base=base, packages=packages, without=without or ())
+    if packages or without:
+        raise FramefreeError(
+            f"`{name}` is no file: `--packages` and `--without` say how a file is read"
+        )
+    if name not in MACHINES:
+        raise FramefreeError(
+            f"`{name}` is neither a file nor a machine of the gallery; {near(name, MACHINES)}"
+            f"the gallery has: {', '.join(MACHINES)}"
+        )
+    return gallery_machine(name, base)
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """Return a question that offers the known names nearest to a mistyped one, or nothing."""
+    near = difflib.get_close_matches(name, known, n=3)
+    return f"did you mean {' or '.join(f'`{word}`' for word in near)}? " if near else ""
+
+
+def scenario_of(name: str, settings: list[str], plant: str | None) -> "Scenario":
+    """Return a scenario of the gallery with its settings."""
+    from framefree.gallery.scenarios import SCENARIOS
+
+    if name not in SCENARIOS:
+        raise FramefreeError(
+            f"there is no scenario `{name}`; {near(name, SCENARIOS)}the gallery has: "
+            + ", ".join(SCENARIOS)
+        )
+    texts: dict[str, str] = {}
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        if not equals or not key:
+            raise FramefreeError(f"`--set` takes KEY=VALUE, got `{setting}`")
+        texts[key.strip().replace("-", "_")] = text.strip()
+    scenario = SCENARIOS[name]()
+    if plant is not None:
+        if "plant" not in (field.name for field in fields(scenario)):
+            raise FramefreeError(f"`{name}` has no choice of plants: leave out `--plant`")
+        if plant not in ("native", "mujoco"):
+            raise FramefreeError(f"`--plant` must be native or mujoco, got `{plant}`")
+        texts["plant"] = plant
+    return scenario.with_settings(texts)

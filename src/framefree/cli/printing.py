@@ -1,0 +1,59 @@
+"""What commands print: results, tables and figures."""
+
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from framefree.gallery.shared.results import Result
+    from framefree.look.report.content import Table as Rows
+
+out = Console()
+err = Console(stderr=True)
+
+
+def print_result(result: "Result") -> None:
+    """Print promises, figures, trouble and the place of the report of a scenario."""
+    if result.outcome is not None:
+        for promise in result.outcome.promises:
+            mark, style = ("✓", "green") if promise.holds else ("✗", "bold red")
+            words = f" {promise.text}: {promise.value:.4g} (bound {promise.bound:.4g})"
+            out.print(Text(mark, style=style).append(words, style="default"), soft_wrap=True)
+        out.print(table_of("metrics", {**result.outcome.metrics, **wall(result)}))
+    if result.trouble:
+        err.print(result.trouble, style="bold red", highlight=False, markup=False, soft_wrap=True)
+    if result.report is not None:
+        out.print(f"report: {result.report}", highlight=False, markup=False, soft_wrap=True)
+
+
+def wall(result: "Result") -> dict[str, Any]:
+    """Return the time that a scenario took, as a figure."""
+    return {"wall_seconds": result.metrics["wall_seconds"]}
+
+
+def first_line(text: str | None) -> str:
+    """Return what a docstring says is returned, as a sentence that begins with a capital."""
+    words = (text or "").strip().partition("\n")[0].removeprefix("Return ")
+    return words[:1].upper() + words[1:]
+
+
+def rows_of(content: "Rows") -> Table:
+    """Return a table of a report for the terminal."""
+    table = Table(title=content.title, title_justify="left")
+    for i, column in enumerate(content.columns):
+        table.add_column(column, justify="right" if i else "left", overflow="fold")
+    for row in content.rows:
+        table.add_row(*(Text(f"{v:.4g}" if isinstance(v, float) else str(v)) for v in row))
+    return table
+
+
+def table_of(title: str, figures: dict[str, Any]) -> Table:
+    """Return figures by name as a table."""
+    table = Table(title=title, title_justify="left")
+    table.add_column("figure")
+    table.add_column("value", justify="right")
+    for key, value in figures.items():
+        table.add_row(key, f"{value:.4g}" if isinstance(value, float) else str(value))
+    return table
