@@ -9,6 +9,7 @@ from framefree.gallery.scenarios.prototypes import flights
 from framefree.gallery.scenarios.prototypes.attitude import Attitude
 from framefree.gallery.scenarios.prototypes.bicopter_circle import BicopterCircle
 from framefree.gallery.scenarios.prototypes.drives import PropellerDrive, TiltDrive
+from framefree.gallery.scenarios.prototypes.flight_scenario import ERROR, rate_error
 from framefree.gallery.scenarios.prototypes.pvtol import Pvtol
 from framefree.gallery.scenarios.prototypes.quad_flip import QuadFlip
 from framefree.gallery.scenarios.prototypes.quad_loop import QuadLoop
@@ -226,3 +227,12 @@ def test_the_eight_bodies_are_the_two_of_the_model_together():
         np.array(equations(m, "tree").functions["inverse"](x, v, a)).ravel() for m in (fixed, model)
     )
     assert np.allclose(one, two, atol=1e-9)
+
+
+@pytest.mark.parametrize(("reference", "busy"), [(flights.flips, 4.7), (flights.loops, 3.4)])
+def test_ideal_propellers_change_the_energy_as_the_law_says(reference, busy):
+    """The law must not count limits that the ideal propellers do not have."""
+    run = flights.quadcopter_craft(reference, busy).ideal(
+        "energy", ERROR, duration=1.0, progress=False
+    )
+    assert rate_error(run.t, run["W"], run["W_rate"]) < 0.01

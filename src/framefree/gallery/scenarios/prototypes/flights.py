@@ -5,7 +5,7 @@ with.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from framefree.control.references.flat_curves import FLIP, LOOP, Curve, Manoeuvr
 from framefree.gallery.machines import multicopters
 from framefree.gallery.scenarios.prototypes.drives import PropellerDrive, TiltDrive
 from framefree.geometry import Moments
-from framefree.machine import Machine
+from framefree.machine import Machine, Propeller
 from framefree.simulate import (
     Drive,
     Imu,
@@ -277,12 +277,14 @@ class Craft:
     ) -> Run:
         """Return a run from an error (6: m, rad) with ideal actuators and a law without delay.
 
-        It begins in the middle of a move, at `busy`.
+        It begins in the middle of a move, at `busy`. Propellers push and pull at will, for the law
+        as for the plant: what the law says of W counts the limits of its own machine.
         """
         x, v, _ = self.start(self.busy)
+        ideal = replace(self, machine=_without_limits(self.machine))
         return simulate(
-            self.machine,
-            self.law(approach),
+            ideal.machine,
+            ideal.law(approach),
             Shifted(self.reference, -self.busy),
             self.machine.integrate(x, np.asarray(error, float)),
             v,
@@ -299,6 +301,15 @@ class Craft:
         return Noise.by_unit(
             self.machine, position=3e-3, velocity=0.02, angle=np.deg2rad(0.3), rate=0.02
         )
+
+
+def _without_limits(machine: Machine) -> Machine:
+    """Return a machine whose plain propellers push and pull at will."""
+    free = [
+        replace(a, lower=-np.inf, upper=np.inf) if isinstance(a, Propeller) else a
+        for a in machine.actuators
+    ]
+    return replace(machine, actuators=free)
 
 
 def quadcopter_craft(reference: Callable[[Machine], FlatReference], busy: float) -> Craft:
