@@ -59,7 +59,7 @@ def conservation(subject: Subject) -> Finding:
         chosen = np.argsort(-subject.closure.margins(states.x), kind="stable")[:MOTIONS]
     x, v = states.x[chosen], states.v[chosen]
     duration = DURATION * subject.units.time
-    rate = fastest_rate(machine, x)
+    rate = fastest_rate(subject, machine, x)
     if rate * duration > RADIANS:
         duration = RADIANS / rate
     drift = energy_drift(applying[reference], x, v, duration)
@@ -73,18 +73,23 @@ def conservation(subject: Subject) -> Finding:
     )
 
 
-def fastest_rate(machine: Machine, x: np.ndarray) -> float:
-    """Return the fastest rate (1/s) of small motions about rest at configurations (n, nx).
+def fastest_rate(subject: Subject, machine: Machine, x: np.ndarray) -> float:
+    """Return about the fastest rate (1/s) of small motions about rest at configurations (n, nx).
 
-    That of the machine with its loops opened: these only slow motions down.
+    Along what loops allow: with these opened, bodies without mass would move at no cost. That their
+    forces turn as the loops move is left out.
     """
     tree = Tree(machine.tree)
     xs, zero = ca.SX.sym("x", machine.nx), ca.DM.zeros(machine.nv)
     slopes = tree.functions["inverse_derivatives"](xs, zero, zero)[0]
     function = ca.Function("rates", [xs], [tree.functions["mass"](xs), ca.densify(slopes)])
+    masses, stiffnesses = evaluate(function, x)
+    D = subject.units.velocity[:, None]
+    closure = subject.closure.allowed_directions(x) if subject.closed else None
+    bases = [D * np.eye(len(D))] * len(x) if closure is None else [D * Z for Z in closure]
     squares = [
-        np.abs(np.linalg.eigvals(np.linalg.solve(M, K))).max(initial=0.0)
-        for M, K in zip(*evaluate(function, x), strict=True)
+        np.abs(np.linalg.eigvals(np.linalg.solve(B.T @ M @ B, B.T @ K @ B))).max(initial=0.0)
+        for M, K, B in zip(masses, stiffnesses, bases, strict=True)
     ]
     return float(np.sqrt(max(squares, default=0.0)))
 
