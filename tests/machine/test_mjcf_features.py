@@ -243,3 +243,14 @@ def test_limits_of_servos_and_motors_survive_other_motors():
     # a tendon pulls the joint too: what its own motor can do is not all
     hand = read(FOLDER / "hand.xml")
     assert np.isinf(hand.joint("j2").effort_limit).all()
+
+
+def test_a_gear_beyond_all_numbers_is_refused():
+    for target in ('joint="j"', 'tendon="t"'):
+        with pytest.raises(ReadError):
+            read(
+                f"""<mujoco><worldbody><body><joint name="j"/><geom size="1"/></body></worldbody>
+                <tendon><fixed name="t"><joint joint="j" coef="1"/></fixed></tendon>
+                <actuator><general {target} gear="1e200" damping="1" armature="1"/></actuator>
+                </mujoco>"""
+            )

@@ -49,7 +49,7 @@ def polynomial_laws(model: Any, tree: MjcfTree, problems: Problems) -> list[Tend
         spring = np.ravel(column(model, "jnt_stiffnesspoly", j))
         damping = np.ravel(column(model, "dof_dampingpoly", int(model.jnt_dofadr[j])))
         for a, gear in tree.driven.get(j, ()):
-            damping = damping + gear**2 * np.ravel(column(model, "actuator_dampingpoly", a))
+            damping = damping + gear * gear * np.ravel(column(model, "actuator_dampingpoly", a))
         spring = spring if enabled(model, "SPRING") else np.zeros(1)
         damping = damping if enabled(model, "DAMPER") else np.zeros(1)
         if not (spring.any() or damping.any()):
@@ -75,7 +75,8 @@ def _forces(model: Any, tree: MjcfTree, i: int, where: str) -> dict[str, Any]:
     damping = np.append(model.tendon_damping[i], column(model, "tendon_dampingpoly", i))
     armature = float(column(model, "tendon_armature", i))
     for a in _pulling(model, i):
-        square = float(model.actuator_gear[a, 0]) ** 2
+        gear = float(model.actuator_gear[a, 0])
+        square = gear * gear
         own = column(model, "actuator_damping", a), column(model, "actuator_dampingpoly", a)
         damping = damping + square * np.append(*own)
         armature += square * float(column(model, "actuator_armature", a))

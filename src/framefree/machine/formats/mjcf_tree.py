@@ -294,8 +294,8 @@ class MjcfTree:
         """Damping and armature that actuators give their joint, each through its gear."""
         damping = armature = 0.0
         for a, gear in self.driven.get(j, ()):
-            damping += gear**2 * float(np.ravel(column(self.model, "actuator_damping", a))[0])
-            armature += gear**2 * float(column(self.model, "actuator_armature", a))
+            damping += gear * gear * float(np.ravel(column(self.model, "actuator_damping", a))[0])
+            armature += gear * gear * float(column(self.model, "actuator_armature", a))
         return damping, armature
 
     @property
