@@ -117,7 +117,7 @@ class _ConicProgram:
         self, B: np.ndarray, beta: np.ndarray, covariance: np.ndarray | None
     ) -> np.ndarray | None:
         try:
-            import clarabel  # pyright: ignore[reportMissingImports]
+            import clarabel
         except ImportError:
             raise IdentifyError(
                 "possible bodies need the solver Clarabel: install framefree[identify]"
