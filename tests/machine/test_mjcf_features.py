@@ -254,3 +254,12 @@ def test_a_gear_beyond_all_numbers_is_refused():
                 <actuator><general {target} gear="1e200" damping="1" armature="1"/></actuator>
                 </mujoco>"""
             )
+
+
+def test_an_empty_row_of_numbers_is_refused_and_the_next_model_is_read():
+    """MuJoCo's compiler breaks down over it, and hangs at its next warning."""
+    with pytest.raises(ReadError, match="`anchor` is empty"):
+        read(
+            """<mujoco><worldbody><body name="b"><joint/><geom size="1"/></body></worldbody>
+            <equality><connect body1="b" anchor=""/></equality></mujoco>"""
+        )

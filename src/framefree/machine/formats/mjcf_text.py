@@ -55,8 +55,12 @@ _COMPILER_DROPPED = {
     "fusestatic",
     "usethread",
 }
-_ONE_THREAD = '<compiler usethread="false"/>'
-"""MuJoCo's compiler with threads of its own has been seen to wait for them for ever."""
+_MAY_BE_EMPTY = {
+    *("name", "class", "childclass", "model", "file", "material", "texture", "user", "prefix"),
+    *("meshdir", "texturedir", "assetdir", "content_type", "data"),
+}
+"""Attributes that are words. Of an empty row of numbers MuJoCo 4.0 fails in a way that no later
+model survives: its next warning does not return."""
 _LINE = re.compile(r"line (\d+)")
 _ELEMENT = re.compile(r"Element name '[^']*', id \d+,?|Element '[^']*',?")
 
@@ -180,8 +184,6 @@ class _MjcfTextWriter:
                 self._note_name(item)
                 self.still.note(item.element)
             self.document._lines.append(_words(item))
-        if root.tag == "mujoco":
-            parts[0] += _ONE_THREAD
         self.document.text = "\n".join(parts)
         for tag, count in self.dropped.items():
             reason = _DROPPED.get(tag) or ("left out on request" if tag not in _DROPPED else "")
@@ -306,6 +308,9 @@ class _MjcfTextWriter:
             for name, value in item.element.attributes.items()
             if known is None or name in known.attributes  # others are noted already
         }
+        for name in [k for k, v in attributes.items() if not v.strip() and k not in _MAY_BE_EMPTY]:
+            self._place(item).problem(f"`{name}` is empty")
+            del attributes[name]
         if tag == "compiler":
             return {k: v for k, v in attributes.items() if k not in _COMPILER_DROPPED}
         if tag == "material":
