@@ -11,6 +11,7 @@ from framefree.machine.formats.mjcf_engine import enabled, part_names, value
 from framefree.machine.formats.mjcf_tree import SLIDE, MjcfTree
 from framefree.machine.formats.poses import pose_of_quaternion, posed
 from framefree.machine.frame import Frame
+from framefree.machine.joints import Prismatic, Revolute
 from framefree.machine.loop import Loop
 from framefree.machine.problems import MachineError, Problems
 from framefree.machine.tendon import JointTendon, Tendon
@@ -139,7 +140,9 @@ class _Equalities:
     def _hold(self, target: int, angle: float, name: str) -> None:
         """Hold one joint still: weld its two bodies as they are at this coordinate."""
         joint = next(j for j in self.tree.joints if j.name == self.tree.joint_names[target])
-        axis = np.asarray(getattr(joint.kind, "axis", None))
+        if not isinstance(joint.kind, Revolute | Prismatic):
+            raise MachineError("an equality that holds a ball or free joint is not supported")
+        axis = np.asarray(joint.kind.axis)
         if self.model.jnt_type[target] == SLIDE:
             moved = posed(np.eye(3), angle * axis)
         else:
