@@ -222,8 +222,12 @@ class PayloadSetting:
 
 def _promises(m: dict[str, Any]) -> tuple[Promise, ...]:
     return (
-        Promise("observed: error after 2 s falls 20 times or more", -m["observed_gain"], -20.0),
-        Promise("adapted: error after 2 s falls 20 times or more", -m["adapted_gain"], -20.0),
+        Promise(
+            "observed: error after 2 s, share of the fixed law's", 1 / m["observed_gain"], 1 / 20
+        ),
+        Promise(
+            "adapted: error after 2 s, share of the fixed law's", 1 / m["adapted_gain"], 1 / 20
+        ),
         Promise("V falls at its stated rate, to 1e-6", m["lyapunov_rate_error"], 1e-6),
         Promise("and that rate is never positive (W)", m["lyapunov_rate_max_w"], 0.0),
         Promise("estimates are those of a body at all times", -m["least_eigenvalue"], 0.0),
