@@ -8,9 +8,11 @@ from identify_samples import UNKNOWN, guessed, record, two_links
 from typer.testing import CliRunner
 
 from framefree.cli import app
+from framefree.gallery.machines.five_bar import five_bar, five_bar_at
+from framefree.geometry import Moments
 from framefree.identify import IdentifyError, Recording, fit
 from framefree.identify.recording import checked
-from framefree.machine import Machine
+from framefree.machine import Body, Free, Joint, Machine
 
 
 def table(data, machine):
@@ -38,7 +40,7 @@ def data(machine):
 
 
 def changed(data, **values):
-    fields = {name: getattr(data, name) for name in ("t", "x", "v", "a", "force")}
+    fields = {name: getattr(data, name) for name in ("t", "x", "v", "a", "force", "u")}
     return Recording(**{**fields, **values})
 
 
@@ -115,10 +117,74 @@ def test_rates_that_are_wrong(machine):
         checked(changed(exact, v=exact.v[:, ::-1]), machine)
 
 
-def test_swapped_forces(machine, data):
-    swapped = changed(data, force=data.force[:, ::-1])
-    with pytest.raises(IdentifyError, match=r"`force\.\w+` and `force\.\w+` look swapped"):
-        fit(guessed(machine), swapped, UNKNOWN, cutoff=8.0)
+def exchanged(values):
+    return values[:, ::-1]
+
+
+def in_degrees(values):
+    return values * [1.0, 180 / np.pi]
+
+
+MISREAD = [
+    ("force", exchanged, r"`force\.shoulder` and `force\.elbow` look swapped"),
+    ("u", exchanged, r"`u\.shoulder_motor` and `u\.elbow_motor` look swapped"),
+    ("x", exchanged, r"`x\.shoulder` and `x\.elbow` look swapped"),
+    ("x", in_degrees, r"`x\.elbow` looks as if it were in degrees"),
+]
+
+
+@pytest.mark.parametrize(("group", "damage", "message"), MISREAD)
+def test_columns_that_were_misread_are_named(machine, data, group, damage, message):
+    whole = changed(data, force=None, u=data.force) if group == "u" else data
+    broken = changed(whole, **{group: damage(getattr(whole, group))})
+    with pytest.raises(IdentifyError, match=message):
+        fit(guessed(machine), broken, UNKNOWN, cutoff=8.0)
+
+
+@pytest.mark.parametrize("group", ["force", "u"])
+def test_a_wrong_sign_is_doubted(machine, data, group):
+    reversed_elbow = {"force": None, group: data.force * [1.0, -1.0]}
+    found = fit(guessed(machine), changed(data, **reversed_elbow), UNKNOWN, cutoff=8.0)
+    assert any("a sign or a unit of their columns is wrong" in doubt for doubt in found.doubts)
+
+
+@pytest.fixture(scope="module")
+def tumbling():
+    """A body that tumbles under wrenches known in full."""
+    inertia = Moments.of_body(2.0, (0.05, -0.02, 0.1), np.diag([0.05, 0.08, 0.1]))
+    body = Machine([Body("body", inertia)], [Joint("base", Free(), "world", "body")])
+    return body, record(body, rate=200.0, size=0.3)
+
+
+@pytest.mark.parametrize(
+    ("order", "message"),
+    [
+        ([0, 1, 2, 4, 5, 6, 3], "quaternion were in the order x, y, z, w"),
+        ([2, 1, 0, 3, 4, 5, 6], r"`x\.base\.px` and `x\.base\.pz` look swapped"),
+    ],
+)
+def test_a_pose_that_was_misread(tumbling, order, message):
+    machine, data = tumbling
+    with pytest.raises(IdentifyError, match=message):
+        fit(machine, changed(data, x=data.x[:, order]), ("bodies",), cutoff=8.0)
+
+
+def test_right_data_are_not_suspected(tumbling):
+    machine, data = tumbling
+    assert not fit(machine, data, ("bodies",), cutoff=8.0).doubts
+
+
+def test_loops_that_do_not_close():
+    machine = five_bar()
+    tips = [(0.02 * np.cos(s), 0.4 + 0.02 * np.sin(s)) for s in np.linspace(0, 6, 40)]
+    x = np.array([five_bar_at(machine, tip) for tip in tips])
+    forces = np.zeros_like(x)
+    order = [machine.x_names.index(name) for name in ("left", "right")]
+    swapped = x.copy()
+    swapped[:, order] = x[:, order[::-1]]
+    record = Recording(0.01 * np.arange(len(x)), swapped, force=forces)
+    with pytest.raises(IdentifyError, match=r"row 1 .*loops of the machine are open by"):
+        fit(machine, record, ("bodies",), cutoff=8.0)
 
 
 def test_what_is_missing_is_named(machine, data):

@@ -17,11 +17,12 @@ import numpy as np
 from framefree.identify.base import BaseParameters, base_parameters
 from framefree.identify.bounds import bounds_of
 from framefree.identify.errors import IdentifyError
-from framefree.identify.judgement import doubts_about, refuse_swapped
+from framefree.identify.judgement import doubts_about
 from framefree.identify.possible import nearest
 from framefree.identify.recording import Recording
 from framefree.identify.regression import Regressed, regress
 from framefree.identify.rows import Prepared, UnknownModel
+from framefree.identify.suspects import refuse_misread
 from framefree.machine import Machine
 from framefree.simulate import Run
 
@@ -200,7 +201,7 @@ def fit(
     late = 0.0 if isinstance(delay, bool) else float(delay)
     told = _told_by(base, np.concatenate([one.rows(late)[0] for one in prepared]))
     late, result = _regressed(model, base, told, prepared, late, seen, whiten)
-    refuse_swapped(model, base, told, prepared, late, result)
+    refuse_misread(model, base.chosen[told], _kept(model, base, told), prepared, late)
     r = int(told.sum())
     estimate, deviation = base.B @ model.prior, np.full(base.rank, np.inf)
     estimate[told] = result.value[:r]
@@ -231,7 +232,7 @@ def fit(
         outliers=float(result.outliers.mean()),
         spikes=max(one.spikes for one in prepared),
         cutoff=cutoff,
-        doubts=doubts_about(base, told, training),
+        doubts=doubts_about(base, told, training, result.residual),
         model=model,
     )
 
@@ -301,15 +302,12 @@ def _regressed(
 ) -> tuple[float, Regressed]:
     """Return the delay, and the regression of the base parameters that are told (and the delay)."""
     chosen = base.chosen[told]
-    known = base.B.copy()
-    known[told] = 0.0
-    # What is not told keeps its value: its share of the force goes to the right side.
-    kept = known @ model.prior
+    kept = _kept(model, base, told)
     step, result = 0.0, None
     for turn in range(DELAYS if seek else 1):
         rows = [one.rows(late) for one in prepared]
         Y = np.concatenate([one[0] for one in rows])
-        b = np.concatenate([one[1] for one in rows]) - Y[:, :, base.chosen] @ kept
+        b = np.concatenate([one[1] for one in rows]) - Y @ kept
         Yb = Y[:, :, chosen]
         if seek:
             if result is None:
@@ -328,6 +326,13 @@ def _regressed(
             break
     assert result is not None
     return late, result
+
+
+def _kept(model: UnknownModel, base: BaseParameters, told: np.ndarray) -> np.ndarray:
+    """Return numbers (n) that stand for what is not told: its share of the force is known."""
+    pi = np.zeros(len(model.names))
+    pi[base.chosen] = np.where(told, 0.0, base.B @ model.prior)
+    return pi
 
 
 def _spread(

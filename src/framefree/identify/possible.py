@@ -101,91 +101,64 @@ class _ConicProgram:
     def __init__(self, prior: np.ndarray, scale: np.ndarray, bounds: Bounds) -> None:
         self.prior, self.bounds, n = prior, bounds, len(prior)
         self.T = np.diag(np.where(np.isfinite(scale) & (scale > 0), scale, 1.0))
-        self.roots = []
         self.center = prior.copy()
         for places in bounds.bodies:
             P0 = _definite(moments_of_vector(prior[places]).matrix4)
             L = np.linalg.cholesky(P0)
-            self.roots.append(L)
             self.center[places] = _vector(P0)
             self.T[np.ix_(places, places)] = np.column_stack(
                 [_vector(L @ _unit(k) @ L.T) for k in range(10)]
             )
-        self.n = n
+        # Variables: y (n), then for each body Z (10, lower triangle) and log Z_ii (4).
+        self.n, self.size = n, n + 14 * len(bounds.bodies)
 
     def solve(
         self, B: np.ndarray, beta: np.ndarray, covariance: np.ndarray | None
     ) -> np.ndarray | None:
-        try:
-            import clarabel
-        except ImportError:
-            raise IdentifyError(
-                "possible bodies need the solver Clarabel: install framefree[identify]"
-            ) from None
-
-        count = len(self.bounds.bodies)
-        # Variables: y (n), then for each body Z (10, lower triangle) and log Z_ii (4).
-        size = self.n + 14 * count
-        rows, right, cones = [], [], []
-
-        def add(block: Any, side: Any, cone: Any) -> None:
-            rows.append(sparse.csc_matrix(block))
-            right.append(np.atleast_1d(np.asarray(side, float)))
-            cones.append(cone)
-
-        weight = 1.0 if covariance is None else PRIOR
-        P, q = sparse.csc_matrix((size, size)), np.zeros(size)
+        """Return the nearest pi with ``B pi = beta``, or near it as its covariance allows."""
+        clarabel = _clarabel()
+        cones = _Cones(self.size)
+        P, q = np.zeros((self.size, self.size)), np.zeros(self.size)
         BT, gap = B @ self.T, beta - B @ self.center
         if covariance is None:
-            sizes = np.linalg.norm(BT, axis=1)
-            block = np.zeros((len(BT), size))
-            block[:, : self.n] = BT / sizes[:, None]
-            if len(BT):
-                add(block, gap / sizes, clarabel.ZeroConeT(len(BT)))
+            lengths = np.linalg.norm(BT, axis=1)
+            cones.add(BT / lengths[:, None], gap / lengths, clarabel.ZeroConeT(len(BT)))
         else:
             root = _inverse_root(covariance)
             A = root @ BT
-            H = np.zeros((size, size))
-            H[: self.n, : self.n] = A.T @ A
-            P = sparse.csc_matrix(np.triu(H))
+            P[: self.n, : self.n] = A.T @ A
             q[: self.n] = -A.T @ (root @ gap)
-        # Numbers of which nothing is known stay near where they were.
-        others = np.setdiff1d(np.arange(self.n), np.concatenate([*self.bounds.bodies, []]))
-        ridge = np.zeros(size)
-        ridge[others.astype(int)] = 1e-6 * weight
-        P = P + sparse.diags(ridge).tocsc()
+        self._add_distances(P, q, 1.0 if covariance is None else PRIOR)
         for b, places in enumerate(self.bounds.bodies):
-            start = self.n + 14 * b
-            q[places[:4]] += weight * np.array([1.0, 0.0, 0.0, 0.0])  # trace: see _unit
-            q[places[[4, 7, 9]]] += weight
-            q[start + 10 : start + 14] -= weight
-            add(*self._determinant(places, start, size), clarabel.PSDTriangleConeT(8))
-            add(*self._least(places, size), clarabel.PSDTriangleConeT(4))
-            for i in range(4):
-                block = np.zeros((3, size))
-                block[0, start + 10 + i] = -1.0
-                block[2, start + _LOWER.index((i, i))] = -1.0
-                add(block, [0.0, 1.0, 0.0], clarabel.ExponentialConeT())
-        self._linear(add, size, clarabel)
-        settings = clarabel.DefaultSettings()
-        settings.verbose = False
-        A = sparse.vstack(rows).tocsc()
-        # Sizes of the objective differ by many orders from those of the bodies, which are one.
-        size_of_objective = max(1.0, float(np.abs(P).max()), float(np.abs(q).max()))
-        P, q = (P / size_of_objective).tocsc(), q / size_of_objective
-        for tolerance in (1e-10, 1e-8):
-            settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
-            solver = clarabel.DefaultSolver(P, q, A, np.concatenate(right), cones, settings)
-            solution = solver.solve()
-            if str(solution.status) == "Solved":
-                break
-        if str(solution.status) not in ("Solved", "AlmostSolved"):
-            return None
-        return self.center + self.T @ np.array(solution.x)[: self.n]
+            self._add_body(cones, places, self.n + 14 * b)
+        self._add_bounds(cones)
+        y = cones.minimise(P, q)
+        return None if y is None else self.center + self.T @ y[: self.n]
 
-    def _determinant(self, places: np.ndarray, start: int, size: int) -> tuple[Any, Any]:
+    def _add_distances(self, P: np.ndarray, q: np.ndarray, weight: float) -> None:
+        """Add d(P | P0) of the bodies; other numbers of which nothing is known stay near."""
+        bodies = np.concatenate([*self.bounds.bodies, []]).astype(int)
+        others = np.setdiff1d(np.arange(self.n), bodies)
+        P[others, others] += 1e-6 * weight
+        for b, places in enumerate(self.bounds.bodies):
+            q[places[[0, 4, 7, 9]]] += weight  # the trace
+            start = self.n + 14 * b
+            q[start + 10 : start + 14] -= weight
+
+    def _add_body(self, cones: "_Cones", places: np.ndarray, start: int) -> None:
+        """Add that a body is possible, and that its four logarithms are at most those of diag Z."""
+        clarabel = _clarabel()
+        cones.add(*self._determinant(places, start), clarabel.PSDTriangleConeT(8))
+        cones.add(*self._least(places), clarabel.PSDTriangleConeT(4))
+        for i in range(4):
+            block = np.zeros((3, self.size))
+            block[0, start + 10 + i] = -1.0
+            block[2, start + _LOWER.index((i, i))] = -1.0
+            cones.add(block, np.array([0.0, 1.0, 0.0]), clarabel.ExponentialConeT())
+
+    def _determinant(self, places: np.ndarray, start: int) -> tuple[np.ndarray, np.ndarray]:
         """Rows of [I + Y, Z; Z^T, diag Z] >= 0."""
-        block, side = np.zeros((36, size)), np.zeros(36)
+        block, side = np.zeros((36, self.size)), np.zeros(36)
         for k, (i, j) in enumerate(_triangle(8)):
             factor = 1.0 if i == j else np.sqrt(2)
             if j < 4:
@@ -198,37 +171,76 @@ class _ConicProgram:
                 block[k, start + _LOWER.index((i - 4, i - 4))] = -1.0
         return block, side
 
-    def _least(self, places: np.ndarray, size: int) -> tuple[Any, Any]:
+    def _least(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Rows of I + Y >= LEAST I."""
-        block, side = np.zeros((10, size)), np.zeros(10)
+        block, side = np.zeros((10, self.size)), np.zeros(10)
         for k, (i, j) in enumerate(_triangle(4)):
             factor = 1.0 if i == j else np.sqrt(2)
             block[k, places[_PLACES[i, j]]] = -factor
             side[k] = (1.0 - LEAST) * (i == j)
         return block, side
 
-    def _linear(self, add: Any, size: int, clarabel: Any) -> None:
-        """Rows of p >= 0, and of |p| <= other."""
-        block, side = [], []
-        for k in self.bounds.positive:
-            row = np.zeros(size)
-            row[: self.n] = -self.T[k]
-            block.append(row)
-            side.append(self.center[k])
+    def _add_bounds(self, cones: "_Cones") -> None:
+        """Add p >= 0, and |p| <= other."""
+        rows = [-self.T[k] for k in self.bounds.positive]
+        sides = [self.center[k] for k in self.bounds.positive]
         for k, other in self.bounds.within:
             for sign in (1.0, -1.0):
-                row = np.zeros(size)
-                row[: self.n] = sign * self.T[k]
-                limit = -sign * self.center[k]
+                row, side = sign * self.T[k], -sign * self.center[k]
                 if isinstance(other, int):
-                    row[: self.n] -= self.T[other]
-                    limit += self.center[other]
+                    row, side = row - self.T[other], side + self.center[other]
                 else:
-                    limit += float(other)
-                block.append(row)
-                side.append(limit)
-        if block:
-            add(np.array(block), side, clarabel.NonnegativeConeT(len(side)))
+                    side += float(other)
+                rows.append(row)
+                sides.append(side)
+        if rows:
+            cone = _clarabel().NonnegativeConeT(len(sides))
+            cones.add(np.array(rows), np.array(sides), cone)
+
+
+class _Cones:
+    """Rows of ``side - block y`` in a product of cones, and the program over them."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.blocks: list[Any] = []
+        self.sides: list[np.ndarray] = []
+        self.cones: list[Any] = []
+
+    def add(self, block: np.ndarray, side: np.ndarray, cone: Any) -> None:
+        """Add rows; columns that a block lacks are zero."""
+        if len(side):
+            wide = np.zeros((len(block), self.size))
+            wide[:, : block.shape[1]] = block
+            self.blocks.append(sparse.csc_matrix(wide))
+            self.sides.append(side)
+            self.cones.append(cone)
+
+    def minimise(self, P: np.ndarray, q: np.ndarray) -> np.ndarray | None:
+        """Return the least of 1/2 y^T P y + q^T y in the cones; None if it is not found."""
+        clarabel = _clarabel()
+        settings = clarabel.DefaultSettings()
+        settings.verbose = False
+        # Sizes of the objective differ by many orders from those of the bodies, which are one.
+        scale = max(1.0, float(np.abs(P).max()), float(np.abs(q).max()))
+        objective = sparse.csc_matrix(np.triu(P) / scale), q / scale
+        rows = sparse.vstack(self.blocks).tocsc(), np.concatenate(self.sides), self.cones
+        for tolerance in (1e-10, 1e-8):
+            settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
+            solution = clarabel.DefaultSolver(*objective, *rows, settings).solve()
+            if str(solution.status) == "Solved":
+                return np.array(solution.x)
+        return np.array(solution.x) if str(solution.status) == "AlmostSolved" else None
+
+
+def _clarabel() -> Any:
+    try:
+        import clarabel
+    except ImportError:
+        raise IdentifyError(
+            "possible bodies need the solver Clarabel: install framefree[identify]"
+        ) from None
+    return clarabel
 
 
 _LOWER = [(i, j) for i in range(4) for j in range(i + 1)]

@@ -19,6 +19,7 @@ from framefree.identify.recording import Recording, checked
 from framefree.identify.spikes import without_spikes
 from framefree.machine import Machine
 from framefree.motion import Equations, equations
+from framefree.motion.constrained.scales import machine_length, scales
 from framefree.motion.unknowns import unknown_paths
 
 WIDE = 4.0
@@ -27,6 +28,8 @@ DENSE = 20.0
 """Rate at which the regressor is taken, relative to the cut-off."""
 KEPT = 2.5
 """Rate of the rows that are kept, relative to the cut-off."""
+OPEN = 0.02
+"""Share of the longest link by which recorded loops may be open, at half of all times."""
 SHIFT = 1e-3
 """Part of a period of the cut-off by which delays are varied to find their effect."""
 
@@ -70,6 +73,22 @@ class UnknownModel:
         rank = int(np.max(np.sum(sizes > 1e-6 * sizes.max(), axis=1)))
         return Vt[:, rank:].swapaxes(1, 2)
 
+    def refuse_open_loops(self, recording: Recording) -> None:
+        """Refuse configurations in which the loops of the machine do not close."""
+        machine = self.machine.numeric
+        if not machine.closed:
+            return
+        v = np.zeros((len(recording), machine.nv))
+        position = self.equations.kernel("constraint")(recording.x, v, self.prior)[2]
+        gaps = np.abs(position * scales(machine).rows).max(axis=1) / machine_length(machine)
+        if np.median(gaps) > OPEN:
+            i = int(np.argmax(gaps > OPEN))
+            raise IdentifyError(
+                f"{recording.source}: row {i + 1} (t = {recording.t[i]:.6g} s), columns `x.*`: the "
+                f"loops of the machine are open by {100 * gaps[i]:.3g} percent of its longest link;"
+                " are columns swapped, or in other units?"
+            )
+
     @property
     def equation_names(self) -> tuple[str, ...]:
         """Names of the rows' equations: those of the velocities."""
@@ -99,6 +118,7 @@ class Prepared:
     def of(cls, model: UnknownModel, recording: Recording, cutoff: float | None) -> "Prepared":
         """Check a recording and prepare it."""
         recording = checked(recording, model.machine.numeric)
+        model.refuse_open_loops(recording)
         if cutoff is None and (recording.v is None or recording.a is None):
             raise IdentifyError(
                 f"{recording.source} has no {'velocities' if recording.v is None else ''}"
