@@ -29,7 +29,7 @@ ROWS = 2000
 """Most rows on which they are tried where nothing is filtered."""
 
 
-class Reading(NamedTuple):
+class OtherReading(NamedTuple):
     """Data as they would be without a mistake, and the mistake in words."""
 
     mistake: str
@@ -106,7 +106,7 @@ def _pooled(left: np.ndarray) -> float:
 # ------------------------------------------------------------------ other readings
 
 
-def _readings(record: Recording, machine: Machine) -> Iterator[Reading]:
+def _readings(record: Recording, machine: Machine) -> Iterator[OtherReading]:
     for group in ("force", "u"):
         if getattr(record, group) is None:
             continue
@@ -116,7 +116,7 @@ def _readings(record: Recording, machine: Machine) -> Iterator[Reading]:
     yield from _motions(record, machine)
 
 
-def _motions(record: Recording, machine: Machine) -> Iterator[Reading]:
+def _motions(record: Recording, machine: Machine) -> Iterator[OtherReading]:
     """Other readings of x, which v and a would contradict: those were compared with x before."""
     single = [
         (machine.x_slice[joint.name].start, machine.v_slice[joint.name].start)
@@ -129,14 +129,16 @@ def _motions(record: Recording, machine: Machine) -> Iterator[Reading]:
         for group in ("v", "a"):
             if getattr(data, group) is not None:
                 data = _swapped(data, machine, group, k, l).data
-        yield Reading(reading.mistake, data)
+        yield OtherReading(reading.mistake, data)
     if record.v is not None or record.a is not None:
         return
     names = column_names(machine, "x")
     for i, _ in single:
         x = record.x.copy()
         x[:, i] *= np.pi / 180
-        yield Reading(f"column `{names[i]}` looks as if it were in degrees", replace(record, x=x))
+        yield OtherReading(
+            f"column `{names[i]}` looks as if it were in degrees", replace(record, x=x)
+        )
     for joint in machine.joints:
         place = machine.x_slice[joint.name]
         if joint.nx == 7:
@@ -149,12 +151,12 @@ def _motions(record: Recording, machine: Machine) -> Iterator[Reading]:
                 x[:, columns] = record.x[:, np.roll(columns, 1)]
                 listed = ", ".join(f"`{names[i]}`" for i in columns)
                 mistake = f"columns {listed} look as if the quaternion were in the order x, y, z, w"
-                yield Reading(mistake, replace(record, x=x))
+                yield OtherReading(mistake, replace(record, x=x))
 
 
-def _swapped(record: Recording, machine: Machine, group: str, i: int, j: int) -> Reading:
+def _swapped(record: Recording, machine: Machine, group: str, i: int, j: int) -> OtherReading:
     names = column_names(machine, group)
     values = getattr(record, group).copy()
     values[:, [i, j]] = values[:, [j, i]]
     mistake = f"columns `{names[i]}` and `{names[j]}` look swapped"
-    return Reading(mistake, replace(record, **{group: values}))
+    return OtherReading(mistake, replace(record, **{group: values}))
