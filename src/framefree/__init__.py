@@ -24,7 +24,7 @@ from framefree.motion.tree import Tree
 from framefree.simulate import Run
 
 if TYPE_CHECKING:
-    from framefree import certify, gallery, identify, look, solve
+    from framefree import certify, gallery, identify, learn, look, solve
     from framefree.look import report
     from framefree.simulate import simulate
     from framefree.solve import linearise
@@ -55,6 +55,7 @@ __all__ = [
     "gallery",
     "geometry",
     "identify",
+    "learn",
     "linearise",
     "look",
     "machine",
@@ -71,6 +72,7 @@ __getattr__ = lazy(
         "certify": "framefree.certify",
         "gallery": "framefree.gallery",
         "identify": "framefree.identify",
+        "learn": "framefree.learn",
         "look": "framefree.look",
         "report": "framefree.look.report",
         "linearise": "framefree.solve.linearise:linearise",

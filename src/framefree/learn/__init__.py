@@ -1,0 +1,38 @@
+"""From data to the learned side of the port: models of wrenches that the equations do not know."""
+
+from framefree.learn.basis_fit import BasisFit, fit_basis
+from framefree.learn.errors import LearnError
+from framefree.learn.learned import LearnedModel
+from framefree.learn.learning import Learned, learn
+from framefree.learn.library import Library, PolynomialLibrary, RodLibrary
+from framefree.learn.model import BodyMotion, WrenchModel
+from framefree.learn.network import SymmetricNetwork
+from framefree.learn.samples import Samples, joined, noisy
+from framefree.learn.symmetry import C4, O2, O3, C2v, Symmetry, Trivial
+from framefree.learn.training import Trained, Training
+
+__all__ = [
+    "C4",
+    "O2",
+    "O3",
+    "BasisFit",
+    "BodyMotion",
+    "C2v",
+    "LearnError",
+    "Learned",
+    "LearnedModel",
+    "Library",
+    "PolynomialLibrary",
+    "RodLibrary",
+    "Samples",
+    "SymmetricNetwork",
+    "Symmetry",
+    "Trained",
+    "Training",
+    "Trivial",
+    "WrenchModel",
+    "fit_basis",
+    "joined",
+    "learn",
+    "noisy",
+]

@@ -1,0 +1,7 @@
+"""What learning refuses."""
+
+from framefree.errors import FramefreeError
+
+
+class LearnError(FramefreeError):
+    """Data, models or symmetries from which nothing can be learned as asked."""

@@ -1,0 +1,173 @@
+"""The contract of `learn/`: a model of the wrench on a body that the equations do not know.
+
+The equations are split at the port. The known side is the machine; the unknown side is a wrench
+tau_b on each body, which a model gives as one function of what the body itself meets, in its own
+axes:
+
+    tau_b = f(xi_b, R_b^T d, R_b^T c, inputs; numbers)
+
+with the body's twist xi_b, the direction d of gravity and vectors c that are constant in the world,
+such as a current. Turning the world changes none of these arguments, so that every model commutes
+with all changes of the world's frame. Bodies that are alike share one function.
+
+To add a model, subclass `WrenchModel` and give
+
+1. ``names``, ``units`` and ``coefficients``: its adjustable numbers, those that a law may adapt;
+   ``linear``, the names of those in which the wrench is linear (affine) while the others are held;
+2. ``wrench(motion, numbers)``: the wrench (6) that acts on the body, force first, in body axes at
+   the origin of its frame, as a casadi expression. Without numbers its coefficients are constants,
+   with a column (size) of symbols they are inputs, and retraining needs no compilation;
+3. ``turned(R)``: the same model in a world that is turned by R, which turns its current;
+4. ``parts()``: what `framefree.learn.save` writes, and a classmethod ``of_parts`` that reads it.
+
+Everything else is derived here.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import casadi as ca
+import numpy as np
+
+from framefree.kernel import Kernel, compile
+from framefree.learn.errors import LearnError
+
+Matrix = Any
+
+
+class BodyMotion(NamedTuple):
+    """What a model sees of one body; all columns are casadi expressions.
+
+    Attributes
+    ----------
+    twist : (6)
+        Body twist relative to the world, in body axes, m/s and rad/s.
+    rotation : (3 x 3)
+        R_b, the body seen from the world: it takes vectors of the world into body axes.
+    down : (3)
+        Direction of gravity in body axes, of length one; zero where there is no gravity.
+    inputs : (k)
+        Commands that change the wrench, such as those of propellers.
+    """
+
+    twist: Matrix
+    rotation: Matrix
+    down: Matrix
+    inputs: Matrix = ca.SX(0, 1)
+
+    @classmethod
+    def symbols(cls, inputs: int = 0) -> Self:
+        """Return a motion of symbols."""
+        return cls(
+            ca.SX.sym("twist", 6),
+            ca.SX.sym("rotation", 3, 3),
+            ca.SX.sym("down", 3),
+            ca.SX.sym("inputs", inputs),
+        )
+
+    def relative(self, current: Matrix) -> Matrix:
+        """Return the twist (6) relative to a current (3, world axes): ``(v - R^T c, w)``."""
+        return ca.vertcat(self.twist[:3] - self.rotation.T @ current, self.twist[3:])
+
+
+class WrenchModel(ABC):
+    """A learned wrench on a body; see the contract at the top of this file."""
+
+    names: tuple[str, ...]
+    """Its adjustable numbers, such as "current.x"."""
+    units: tuple[str, ...]
+    """Their units, one each."""
+    coefficients: np.ndarray
+    """Their values (size,)."""
+    linear: tuple[str, ...]
+    """Names of the numbers that enter linearly."""
+    inputs: int = 0
+    """How many inputs it takes."""
+
+    @property
+    def size(self) -> int:
+        """How many adjustable numbers there are."""
+        return len(self.names)
+
+    @abstractmethod
+    def wrench(self, motion: BodyMotion, numbers: Matrix | None = None) -> Matrix:
+        """Return the wrench (6) on the body, N and Nm, in body axes."""
+
+    @abstractmethod
+    def turned(self, R: Any) -> Self:
+        """Return the model for a world that is turned by R (3x3)."""
+
+    @abstractmethod
+    def parts(self) -> dict[str, Any]:
+        """Return arrays and plain values that make the model again."""
+
+    @classmethod
+    @abstractmethod
+    def of_parts(cls, parts: Mapping[str, Any]) -> Self:
+        """Return the model that `parts` describes."""
+
+    @abstractmethod
+    def with_coefficients(self, values: Any) -> Self:
+        """Return the model with other values (size,) of its adjustable numbers."""
+
+    def trust(self, motion: BodyMotion) -> Matrix | None:
+        """Return how far the model may be trusted, 0 to 1; None where nothing is known of it."""
+        return None
+
+    def constants(self, numbers: Matrix | None) -> Matrix:
+        """Return the numbers as a column, of constants where none are given."""
+        if numbers is None:
+            return ca.SX(ca.DM(self.coefficients))
+        if numbers.shape != (self.size, 1):
+            raise LearnError(
+                f"the model has {self.size} numbers, got a column of {numbers.shape[0]}"
+            )
+        return numbers
+
+    def value(self, name: str) -> float:
+        """Return one of its numbers."""
+        if name not in self.names:
+            known = ", ".join(f"`{known}`" for known in self.names) or "none"
+            raise LearnError(f"the model has no number `{name}`; it has: {known}")
+        return float(self.coefficients[self.names.index(name)])
+
+    def function(self, name: str = "wrench") -> ca.Function:
+        """Return (twist, rotation, down, inputs, numbers) -> wrench as a `casadi.Function`."""
+        motion = BodyMotion.symbols(self.inputs)
+        numbers = ca.SX.sym("numbers", self.size)
+        wrench = ca.densify(ca.SX(self.wrench(motion, numbers)))
+        names = [*BodyMotion._fields, "numbers"]
+        return ca.Function(name, [*motion, numbers], [wrench], names, ["wrench"])
+
+    def kernel(self) -> Kernel:
+        """Return the same compiled: one motion, or many at once."""
+        return compile(self.function(), shapes={"wrench": (6,)})
+
+    def __call__(
+        self, twist: Any, rotation: Any, down: Any, inputs: Any = (), numbers: Any = None
+    ) -> np.ndarray:
+        """Return the wrench (6), or (n, 6), at motions in numbers."""
+        values = self.coefficients if numbers is None else np.asarray(numbers, float)
+        return self._compiled(twist, rotation, down, np.asarray(inputs, float), values)
+
+    @cached_property
+    def _compiled(self) -> Kernel:
+        return self.kernel()
+
+
+def checked_numbers(values: Any, size: int, what: str) -> np.ndarray:
+    """Return finite values (size,); raise `LearnError` otherwise."""
+    array = np.array(values, float)
+    if array.shape != (size,):
+        raise LearnError(f"{what} must have shape {(size,)}, got {array.shape}")
+    if not np.isfinite(array).all():
+        raise LearnError(f"{what} must be finite, got {array}")
+    array.setflags(write=False)
+    return array
+
+
+def named(prefix: str, names: Sequence[str]) -> tuple[str, ...]:
+    """Return names with a prefix and a point before them."""
+    return tuple(f"{prefix}.{name}" for name in names)
