@@ -128,6 +128,19 @@ def test_sampling_leaves_an_error_of_second_order():
     assert errors[1] < errors[0] / 3
 
 
+def test_sampling_leaves_an_error_of_second_order_where_forces_turn():
+    """A wrench constant in the world, and inputs that are held in the axes of bodies."""
+    machine = floating()
+    w = np.array([2.0, -1.0, 3.0, 0.2, 0.1, -0.3])
+    errors = []
+    for period in (8e-3, 4e-3):
+        observer = MomentumObserver(15.0, UnknownForce("hull"), acts=False)
+        law = PassivityControl(machine, **GAINS, unknown=observer)
+        run = followed(machine, law, [Pulse("hull", w)], 1.6, dt=2e-3, control_dt=period)
+        errors.append(np.abs(run["unknown_wrench"][run.t > 1.3] - w).max())
+    assert errors[1] < errors[0] / 3
+
+
 def test_observing_a_closed_machine():
     machine = five_bar()
     law = Observing(PDGravity(machine, 40.0, 8.0), MomentumObserver(30.0))

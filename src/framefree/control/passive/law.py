@@ -270,7 +270,7 @@ class PassiveLaw(CorrectedLaw):
         met = self.meet(x, v, memory, ReferenceMotion(N @ w_r + drift, dv_r))
         force = N.T @ (full + met.force) - damping - pull
         inputs = self.allocation(ActuatedState(state, N), force)
-        change = met.change(s_v, self.allocation.given(state, inputs.u))
+        change = met.change(s_v, inputs.u)
         V_rate = -ca.dot(s, damping) - ca.dot(s_v, D_s) - loss - ca.dot(s, inputs.unrealised)
         signals = {
             **stated(ca.dot(s_v, state.mass @ s_v) / 2 + potential, V_rate, change),

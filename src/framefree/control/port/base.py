@@ -185,7 +185,7 @@ class PortLaw(CorrectedLaw):
         asked = asked.with_joint_force(machine, met.force)
         inputs = self._inputs(chain, x, v, asked)
         sigma = v - v_r
-        change = met.change(sigma, joint_forces(chain, asked) - inputs.unrealised)
+        change = met.change(sigma, inputs.u)
         signals = {
             **stated(asked.V, -asked.lost - ca.dot(sigma, inputs.unrealised), change),
             "s": ca.horzcat(*asked.s).T,

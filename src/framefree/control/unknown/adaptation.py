@@ -43,6 +43,7 @@ from framefree.control.unknown.correction import (
     CorrectionForce,
     ReferenceMotion,
     UnknownForce,
+    given_force,
 )
 from framefree.machine import Machine
 from framefree.motion.actuation import input_bias, input_matrix
@@ -241,9 +242,9 @@ class Adaptation(Correction):
         own = ca.DM(numbers.machine.parameters.defaults)
         at_estimate = needed(*motion, estimate)
 
-        def change(s: Matrix, given: Matrix) -> CorrectionChange:
+        def change(s: Matrix, u: Matrix) -> CorrectionChange:
             slope = slope_function(numbers.machine)(*motion, estimate, s)
-            predicted = self._predicted(model, x, v, memory, given)
+            predicted = self._predicted(model, x, v, memory, u)
             drive = slope + predicted.slope
             rate, following = self._moved(numbers, estimate, drive)
             rate = ca.vertcat(rate, predicted.rate)
@@ -318,7 +319,7 @@ class Adaptation(Correction):
         return ca.Function("prediction", [x, v], [ca.densify(value) for value in outputs])
 
     def _predicted(
-        self, model: Model, x: Matrix, v: Matrix, memory: Matrix, given: Matrix
+        self, model: Model, x: Matrix, v: Matrix, memory: Matrix, u: Matrix
     ) -> "_Predicted":
         k = len(self.numbers(model.machine).machine.parameters)
         if not self.prediction:
@@ -329,7 +330,8 @@ class Adaptation(Correction):
         rest = memory[k + n * k :, :]
         Y_f = pace * W - z
         error = Y_f @ memory[:k, :] + pace * p - rest
-        rate = ca.vertcat(ca.vec(pace * (pace * W + H - z)), pace * (pace * p + h + given - rest))
+        filtered = pace * p + h + given_force(model, x, v, u) - rest
+        rate = ca.vertcat(ca.vec(pace * (pace * W + H - z)), pace * filtered)
         lost = self.prediction * ca.dot(error, error)
         slope = self.prediction * (Y_f.T @ error)
         return _Predicted(slope, rate, lost, {"prediction_error": error})

@@ -20,6 +20,7 @@ import casadi as ca
 import numpy as np
 
 from framefree.control.law import ControlError, Timing
+from framefree.control.shared.allocation import Allocation
 from framefree.control.shared.input_map import rank
 from framefree.control.shared.model import Model, ModelState, at_configurations
 from framefree.geometry import se3
@@ -137,8 +138,7 @@ class CorrectionForce(NamedTuple):
     force : (n)
         What the law adds to the force that it asks for.
     change : callable
-        From the law's velocity error s (n) and the force (n) that its actuators give at this
-        command to the `CorrectionChange`.
+        From the law's velocity error s (n) and its inputs u (nu) to the `CorrectionChange`.
     """
 
     force: Matrix
@@ -176,6 +176,12 @@ def stated(V: Matrix, V_rate: Matrix, change: CorrectionChange) -> dict[str, Mat
     """Return the signals "V" and "V_rate" of a law with its correction."""
     signals = {"V_rate": V_rate + change.V_rate}
     return signals if change.V is None else {"V": V + change.V, **signals}
+
+
+def given_force(model: Model, x: Matrix, v: Matrix, u: Matrix) -> Matrix:
+    """Return the force (n) on the model's velocities that its actuators give at inputs u (nu)."""
+    state = model.at(x, v)
+    return state.reduced(Allocation(model).given(state.tree, u))
 
 
 def at_symbols(model: Model, outputs: Callable[[ModelState], list[Matrix]]) -> Any:

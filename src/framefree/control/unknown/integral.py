@@ -74,7 +74,7 @@ class IntegralAction(Correction):
         if self.unknown.frame is not None:
             signals["unknown_wrench"] = estimated
 
-        def change(s: Matrix, given: Matrix) -> CorrectionChange:
+        def change(s: Matrix, u: Matrix) -> CorrectionChange:
             return CorrectionChange(S @ s, memory, ca.dot(memory, estimated) / 2, ca.SX(0), signals)
 
         return CorrectionForce(-against, change)

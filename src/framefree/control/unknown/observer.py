@@ -21,7 +21,8 @@ ball and free joints are so held in the axes of the world, where the bound above
 rates there. For a wrench at a frame, L r is the one whose accelerations come nearest to those of r
 (Gauss); where S does not have full rank, only part of w is seen (`UnknownForce.rank`).
 
-A sampled law has the integral of h by the trapezoidal rule, and counts the commands that act, which
+A sampled law has the integral of q' by the trapezoidal rule, with what held inputs give at either
+end: what inputs on bodies do to the joints changes as these turn. It counts the commands that act, which
 with a delay of m periods is that of m periods ago: otherwise r would show the delay as a force.
 """
 
@@ -41,6 +42,7 @@ from framefree.control.unknown.correction import (
     ReferenceMotion,
     UnknownForce,
     at_symbols,
+    given_force,
 )
 from framefree.motion.constrained.algebra import MassFactor, RowSpace
 
@@ -105,40 +107,45 @@ class MomentumObserver(Correction):
     # ------------------------------------------------------------------ states
 
     def size(self, model: Model) -> int:
-        """Return the number of states: q, and the forces given by commands on their way."""
-        return model.n * (1 + self.timing.delay)
+        """Return the number of states: q; of a sampled law also its inputs from the last on."""
+        return model.n + model.machine.nu * self._held
 
     def first_memory(self, model: Model, x: Matrix, v: Matrix) -> Matrix:
         """Return q = p(0), so that r starts at zero."""
         p, h, *_ = self._terms(model, x, v)
-        ahead = ca.SX(model.n * self.timing.delay, 1)
-        return ca.vertcat(p - self.timing.period / 2 * h, ahead)
+        ahead = ca.SX(model.machine.nu * self._held, 1)
+        acted = given_force(model, x, v, ahead[: model.machine.nu]) if self._held else 0
+        return ca.vertcat(p - self.timing.period / 2 * (h + acted), ahead)
+
+    @property
+    def _held(self) -> int:
+        """Inputs in memory: those that acted until now, and those on their way."""
+        return 1 + self.timing.delay if self.timing.period else 0
 
     def meet(
         self, model: Model, x: Matrix, v: Matrix, memory: Matrix, wanted: ReferenceMotion | None
     ) -> CorrectionForce:
         """Return what is observed at a state."""
-        n, K, half = model.n, ca.DM(self._gain(model)), self.timing.period / 2
+        n, nu, half = model.n, model.machine.nu, self.timing.period / 2
+        K = ca.DM(self._gain(model))
         p, h, *turning = self._terms(model, x, v)
         q, queue = memory[:n, :], memory[n:, :]
-        # Of the step that ended here, the trapezoidal rule counts half of h here.
-        r = K * (p - (q + half * h))
-        signals = {"unknown": r}
-        carried = ca.SX(n, 1)
-        if self.unknown.frame is not None:
-            S, S_rate, M = turning
-            signals["unknown_wrench"] = wrench = _nearest(S, M, r)
-            carried = S_rate.T @ wrench / K
-        elif turning:
-            S, S_rate, _ = turning
-            carried = S_rate.T @ (S @ r) / K
+        if self._held:
+            # Of the step that ended here, the trapezoidal rule counts half here, r and c too.
+            q = q + half * (given_force(model, x, v, queue[:nu, :]) + h)
+        carried, seen = _turning(self.unknown, turning)
+        r = K * (p - q) / (1 + half * K)
+        r = r + half * carried(r) / (1 + half * K)
+        gone = r - carried(r) / K
+        signals = {"unknown": r, **seen(r)}
 
-        def change(s: Matrix, given: Matrix) -> CorrectionChange:
-            on_the_way = ca.vertcat(queue, given)
-            acting = on_the_way[:n, :]
-            rate = ca.vertcat(acting + h + r - carried, ca.SX(*queue.shape))
-            following = ca.vertcat(q, on_the_way[n:, :])
-            return CorrectionChange(rate, following, ca.SX(0), ca.SX(0), signals)
+        def change(s: Matrix, u: Matrix) -> CorrectionChange:
+            following = ca.vertcat(queue, u)[nu:, :] if self._held else queue
+            acting = following[:nu, :] if self._held else u
+            rate = given_force(model, x, v, acting) + h + gone
+            rate = ca.vertcat(rate / 2 if self._held else rate, ca.SX(*queue.shape))
+            memory = ca.vertcat(q + half * gone, following)
+            return CorrectionChange(rate, memory, ca.SX(0), ca.SX(0), signals)
 
         return CorrectionForce(-r if self.acts else ca.SX(n, 1), change)
 
@@ -160,7 +167,17 @@ class MomentumObserver(Correction):
         return at_symbols(model, terms)(x, v)
 
 
-def _nearest(S: Matrix, M: Matrix, force: Matrix) -> Matrix:
-    """Return the wrench (6) at a frame whose accelerations come nearest to those of a force."""
+def _turning(unknown: UnknownForce, terms: list[Matrix]) -> tuple[Any, Any]:
+    """Return, as functions of r, (dS/dt)^T L r (n), and what a frame feels of it, to record."""
+    if not terms:
+        return lambda r: ca.SX(r.shape[0], 1), lambda r: {}
+    S, S_rate, M = terms
+    if unknown.frame is None:
+        return lambda r: S_rate.T @ (S @ r), lambda r: {}
+    # The wrench (6) whose accelerations come nearest to those of r.
     sizes = ca.repmat(ca.sumsqr(S), S.shape[0], 1)
-    return RowSpace(S, sizes, MassFactor(M)).multipliers(force)
+    rows = RowSpace(S, sizes, MassFactor(M))
+    return (
+        lambda r: S_rate.T @ rows.multipliers(r),
+        lambda r: {"unknown_wrench": rows.multipliers(r)},
+    )

@@ -9,7 +9,6 @@ import casadi as ca
 import numpy as np
 
 from framefree.control.law import Command, ControlError, Law, Timing
-from framefree.control.shared.allocation import Allocation
 from framefree.control.shared.model import Model
 from framefree.control.unknown.correction import UNITS
 from framefree.control.unknown.observer import MomentumObserver
@@ -82,10 +81,7 @@ class Observing(Law):
     ) -> Command:
         """Return the law's inputs, and what is observed beside."""
         command = self.law.control(t, x, v, reference, ca.SX(0, 1))
-        model = self._model
-        state = model.at(x, v)
-        given = state.reduced(Allocation(model).given(state.tree, command.u))
-        met = self.observer.meet(model, x, v, memory, None)
-        change = met.change(ca.SX(model.n, 1), given)
+        met = self.observer.meet(self._model, x, v, memory, None)
+        change = met.change(ca.SX(self._model.n, 1), command.u)
         signals = {**command.signals, **change.signals}
         return Command(command.u, signals, change.memory, change.rate)
