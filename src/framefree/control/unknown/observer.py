@@ -22,8 +22,8 @@ rates there. For a wrench at a frame, L r is the one whose accelerations come ne
 (Gauss); where S does not have full rank, only part of w is seen (`UnknownForce.rank`).
 
 A sampled law has the integral of q' by the trapezoidal rule, with what held inputs give at either
-end: what inputs on bodies do to the joints changes as these turn. It counts the commands that act, which
-with a delay of m periods is that of m periods ago: otherwise r would show the delay as a force.
+end: what inputs on bodies do to the joints changes as these turn. It counts the commands that act,
+with a delay of m periods that of m periods ago: otherwise r would show the delay as a force.
 """
 
 from dataclasses import dataclass, field, replace

@@ -143,9 +143,9 @@ class ChainReach(Scenario):
     in [Eslami2025, eq. 41], which ignores the joints, how far the end then stays off.
 
     A push that lasts and that the law does not know leaves the end decimetres off; with an observer
-    of unknown forces (`framefree.control.MomentumObserver`) it comes back to its path. On MuJoCo the
-    law is sampled: wrenches that are held in the axes of bodies turn with them for a period, and
-    with a push to hold, thin rods are some tenths of a degree off about their axes.
+    of unknown forces (`framefree.control.MomentumObserver`) it comes back to its path. On MuJoCo
+    the law is sampled: wrenches that are held in the axes of bodies turn with them for a period,
+    and with a push to hold, thin rods are some tenths of a degree off about their axes.
 
     Parameters
     ----------
