@@ -11,6 +11,7 @@ import numpy as np
 from framefree.errors import FramefreeError
 from framefree.machine import Machine
 from framefree.machine.closure import LoopClosure
+from framefree.machine.pair_force import conservative
 from framefree.machine.units import SINGULAR, Units, definiteness, linear_velocities
 from framefree.motion import Equations
 from framefree.motion.tree import Tree
@@ -209,7 +210,10 @@ def relative(value: np.ndarray, expected: np.ndarray, scale: Any = 0.0) -> float
 
 
 def without_losses(machine: Machine) -> Machine:
-    """Return the machine without friction, dampers and drag, in still fluid."""
+    """Return the machine without friction, dampers and drag, in still fluid.
+
+    Of interactions the slopes of their energies are left.
+    """
     smooth_joint = {"damping": 0.0, "friction": 0.0, "friction_asymmetry": 0.0}
     joints = [replace(j, **smooth_joint) if j.nv else j for j in machine.joints]
     fluid = machine.fluid
@@ -217,7 +221,10 @@ def without_losses(machine: Machine) -> Machine:
         smooth = [body.inert for body in fluid.immersed if body.inert is not None]
         fluid = replace(fluid, immersed=smooth, current=(0.0, 0.0, 0.0))
     tendons = [replace(t, damping=0.0, friction=0.0) for t in machine.tendons]
-    return replace(machine, joints=joints, dampers=(), tendons=tendons, fluid=fluid)
+    kept = conservative(machine.interactions)
+    return replace(
+        machine, joints=joints, dampers=(), tendons=tendons, fluid=fluid, interactions=kept
+    )
 
 
 def without_forces(machine: Machine) -> Machine:
@@ -228,5 +235,5 @@ def without_forces(machine: Machine) -> Machine:
     if fluid is not None:
         fluid = replace(fluid, immersed=[replace(b, volume=0.0) for b in fluid.immersed])
     tendons = [replace(t, stiffness=0.0) for t in machine.tendons]
-    nothing = {"springs": (), "gravity": (0.0, 0.0, 0.0)}
+    nothing = {"springs": (), "interactions": (), "gravity": (0.0, 0.0, 0.0)}
     return replace(machine, joints=joints, tendons=tendons, fluid=fluid, **nothing)

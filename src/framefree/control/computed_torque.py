@@ -42,13 +42,14 @@ class ComputedTorque(JointLaw):
     """
 
     needs = ("x", "v", "a")
+    follows_time = True
     units: ClassVar[Mapping[str, str]] = {"V": "1/s^2", "V_rate": "1/s^3", **UNITS}
 
     def control(
         self, t: Matrix, x: Matrix, v: Matrix, reference: Mapping[str, Matrix], memory: Matrix
     ) -> Command:
         """Return the inputs, the error and its rate, V and V_rate."""
-        state, Kp, Kd = self.model.at(x, v), ca.DM(self.stiffness), ca.DM(self.damping)
+        state, Kp, Kd = self.model.at(x, v, t), ca.DM(self.stiffness), ca.DM(self.damping)
         desired = reference["x"], reference["v"], reference["a"]
         error = joint_error(self.machine, self.model.joints, desired, (x, v))
         e, rate = error.e, error.rate

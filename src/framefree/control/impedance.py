@@ -111,6 +111,8 @@ class Impedance(AllocatingLaw):
         self._check_null_space()
         self.allocation.require_full(self.name)
 
+    follows_time = True
+
     @property
     def needs(self) -> tuple[str, ...]:  # type: ignore[override]
         """Names of the reference signals."""
@@ -160,7 +162,7 @@ class Impedance(AllocatingLaw):
         self, t: Matrix, x: Matrix, v: Matrix, reference: Mapping[str, Matrix], memory: Matrix
     ) -> Command:
         """Return the inputs, e, V and V_rate."""
-        state = self.model.at(x, v)
+        state = self.model.at(x, v, t)
         error = frame_error(state.frame(self.frame), self.frame, reference)
         task = TaskSpace(state, error.J[self.rows, :], self.singular)
         make = self._natural if self.inertia is None else self._shaped

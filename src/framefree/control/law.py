@@ -19,7 +19,9 @@ run) and give
 6. ``takes``: names of what it can use where the loop knows it, beside the reference signals and
    among them: `UNKNOWN_FORCE`, the estimate (nv) of forces on its velocities that its machine does
    not have. Such a law works without as well;
-7. ``units``: units of its signals, for the record: {"V": "J"}.
+7. ``follows_time``: whether it hands the time to its model. Only such a law can have a machine with
+   interactions that depend on time;
+8. ``units``: units of its signals, for the record: {"V": "J"}.
 
 A law that cannot be written as expressions, such as one with an iterative solver in it, is a
 `NumericLaw`: it gives ``command`` on NumPy arrays instead of ``control``, says in ``signals`` what
@@ -99,6 +101,7 @@ class AnyLaw(ABC):
     machine: Machine
     needs: tuple[str, ...] = ()
     takes: tuple[str, ...] = ()
+    follows_time: ClassVar[bool] = False
     units: ClassVar[Mapping[str, str]] = _NOTHING
 
     @property

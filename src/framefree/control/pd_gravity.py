@@ -44,13 +44,14 @@ class PDGravity(JointLaw):
     """
 
     needs = ("x",)
+    follows_time = True
     units: ClassVar[Mapping[str, str]] = {"V": "J", "V_rate": "W", **UNITS}
 
     def control(
         self, t: Matrix, x: Matrix, v: Matrix, reference: Mapping[str, Matrix], memory: Matrix
     ) -> Command:
         """Return the inputs, e, V and V_rate."""
-        state, K, D = self.model.at(x, v), ca.DM(self.stiffness), ca.DM(self.damping)
+        state, K, D = self.model.at(x, v, t), ca.DM(self.stiffness), ca.DM(self.damping)
         nothing = ca.SX(self.machine.nv, 1)
         v_d = reference.get("v", nothing)
         desired = reference["x"], v_d, nothing

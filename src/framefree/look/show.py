@@ -39,6 +39,7 @@ def describe(machine: Machine) -> RenderableType:
         _listed("couplings", (_coupling(coupling) for coupling in machine.couplings)),
         _listed("springs", (_between(part) for part in machine.springs)),
         _listed("dampers", (_between(part) for part in machine.dampers)),
+        _listed("interactions", (_between(part) for part in machine.interactions)),
         _listed("tendons", (_tendon(tendon) for tendon in machine.tendons)),
         _listed("fluid", _fluid(machine)),
         _listed("tunable", getattr(machine.parameters, "names", ())),

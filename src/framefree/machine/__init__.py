@@ -26,6 +26,7 @@ from framefree.machine.damper import Damper
 from framefree.machine.fluid import Fluid
 from framefree.machine.frame import Frame
 from framefree.machine.immersed import Immersed, ImmersedBox, ImmersedEllipsoid
+from framefree.machine.interaction import Interaction
 from framefree.machine.joint import Joint
 from framefree.machine.joints import (
     Continuous,
@@ -45,6 +46,7 @@ from framefree.machine.joints import (
 from framefree.machine.keyframe import Keyframe
 from framefree.machine.loop import Loop
 from framefree.machine.machine import Machine
+from framefree.machine.pair_force import PairForce
 from framefree.machine.problems import MachineError, Problems, StateError
 from framefree.machine.shape import Shape
 from framefree.machine.spatial_tendon import Pulley, SpatialTendon, Wrap
@@ -73,6 +75,7 @@ __all__ = [
     "ImmersedBox",
     "ImmersedEllipsoid",
     "IntegratedActivation",
+    "Interaction",
     "Joint",
     "JointActuator",
     "JointForce",
@@ -88,6 +91,7 @@ __all__ = [
     "MachineError",
     "Muscle",
     "MuscleActivation",
+    "PairForce",
     "Planar",
     "Polynomial",
     "Prismatic",

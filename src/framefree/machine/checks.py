@@ -15,6 +15,7 @@ from framefree.machine.joint import Joint
 from framefree.machine.keyframe import Keyframe
 from framefree.machine.loop import Loop
 from framefree.machine.names import REFERRING
+from framefree.machine.pair_force import PairForce
 from framefree.machine.problems import Problems
 from framefree.machine.shape import Shape
 from framefree.machine.spring import ConstantForce, EulerSpring, Spring
@@ -29,6 +30,7 @@ GROUPS = {
     "springs": (Spring, EulerSpring, ConstantForce),
     "dampers": (Damper,),
     "tendons": (Tendon,),
+    "interactions": (PairForce,),
     "loops": (Loop,),
     "couplings": (Coupling,),
     "actuators": (Actuator,),

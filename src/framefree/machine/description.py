@@ -23,6 +23,7 @@ _SEQUENCES = (
     "springs",
     "dampers",
     "tendons",
+    "interactions",
     "loops",
     "couplings",
     "actuators",
@@ -53,6 +54,7 @@ class Description(Part):
     remarks: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     tendons: tuple[Any, ...] = ()
+    interactions: tuple[Any, ...] = ()
 
     def __post_init__(self) -> None:
         problems = Problems()
@@ -127,6 +129,11 @@ class Description(Part):
         if name not in tendons:
             raise MachineError(unknown("tendon", name, tendons))
         return tendons[name]
+
+    @cached_property
+    def timed(self) -> bool:
+        """Whether an interaction depends on time by itself."""
+        return any(force.timed for force in self.interactions)
 
     @cached_property
     def problems(self) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ class Machine(Description):
     bodies, joints : sequence of Body, Joint
         Each body is the child of exactly one joint. The world is not a body; its name is "world".
     frames : sequence of Frame
-    springs, dampers, loops, couplings, actuators, tendons : sequences
+    springs, dampers, loops, couplings, actuators, tendons, interactions : sequences
     gravity : (3,)
         Acceleration of free fall in world axes, m/s^2.
     fluid : Fluid or None
@@ -308,8 +308,8 @@ class Machine(Description):
     def to_dict(self) -> dict[str, Any]:
         """Return the machine as plain data that JSON can hold; `from_dict` reads it.
 
-        Custom joints and couplings by the user's own functions cannot be written down and are
-        refused.
+        Custom joints, couplings and interactions by the user's own functions cannot be written
+        down and are refused.
         """
         base = self.numeric
         items = {field.name: encoded(getattr(base, field.name)) for field in fields(base)}

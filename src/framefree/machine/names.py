@@ -16,6 +16,7 @@ GROUPS = {
     "spring": "springs",
     "damper": "dampers",
     "tendon": "tendons",
+    "interaction": "interactions",
     "loop": "loops",
     "coupling": "couplings",
     "actuator": "actuators",
@@ -23,7 +24,10 @@ GROUPS = {
 }
 """Groups of named parts, by the word that qualifies a name: "joint:elbow"."""
 
-REFERRING = ("springs", "dampers", "tendons", "loops", "couplings", "actuators", "geometry")
+REFERRING = (
+    *("springs", "dampers", "tendons", "interactions", "loops", "couplings", "actuators"),
+    "geometry",
+)
 """Groups whose parts refer to frames, joints, coordinates or tendons by fields that they list."""
 
 

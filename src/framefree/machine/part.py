@@ -14,7 +14,8 @@ class Part:
     """Base of the frozen dataclasses that make up a machine.
 
     Two parts are equal when they are of one class and all their fields are equal. Arrays are
-    compared entry by entry; functions and casadi expressions only by identity.
+    compared entry by entry, casadi functions by their graphs; other functions and casadi
+    expressions only by identity.
     """
 
     frame_fields: ClassVar[tuple[str, ...]] = ()
@@ -83,6 +84,8 @@ def plain(value: Any) -> Any:
         return (value.shape, tuple(value.ravel().tolist()))
     if isinstance(value, casadi.SX | casadi.DM):
         return ("casadi", id(value)) if isinstance(value, casadi.SX) else plain(value.full())
+    if isinstance(value, casadi.Function):
+        return ("casadi", value.serialize())
     if isinstance(value, tuple | list):
         return tuple(plain(item) for item in value)
     if is_dataclass(value) and not isinstance(value, type):

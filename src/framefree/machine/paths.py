@@ -23,6 +23,8 @@ The paths, with <xyz> one of x, y, z and <ij> one of xx, xy, xz, yy, yz, zz:
 ``<spring>.first.<xyz>``, ``.second.<ij>``  N, Nm, about the origin of frame b; see below
 ``<spring>.rest.<xyz>``, ``.r<xyz>``      m, rad
 ``<damper>.damping`` and so on            as for springs, N s/m
+``<interaction>.<parameter>``              as the user has named them; ``.<i>`` and ``.<i>.<j>``
+                                          for entries of vectors and matrices
 ``<loop>.length``                         m
 ``<actuator>.gain``, ``.gear``            of a JointForce
 ``<actuator>.torque_ratio``               of propellers; ``thrust_coefficient``,
@@ -63,6 +65,7 @@ from framefree.machine.body import Body
 from framefree.machine.damper import Damper
 from framefree.machine.frame import Frame
 from framefree.machine.immersed import Immersed
+from framefree.machine.interaction import Interaction
 from framefree.machine.joint import Joint
 from framefree.machine.loop import Loop
 from framefree.machine.names import NamedPart, all_names, find_all
@@ -203,6 +206,8 @@ def _of_part(machine: Any, entry: NamedPart, rest: str) -> tuple[float, tuple] |
     """Return value and key of a number of a part, or None."""
     part = entry.part
     field, _, tail = rest.partition(".")
+    if isinstance(part, Interaction):
+        return part.number(rest)
     if isinstance(part, Body) and rest == "length":
         return length_of(machine, part.name)[0], ("length",)
     moments = moments_of(part)
@@ -277,6 +282,8 @@ def _choices(part: Any) -> str:
         total, center, moment = _MOMENT_WORDS[kind]
         words += [total, f"{center}.<x, y, z>", f"{moment}.<xx, xy, ...>"]
         words += ["first.<x, y, z>", "second.<xx, xy, ...>"]
+    if isinstance(part, Interaction):
+        words += part.number_words
     if kind is Body:
         words.append("length")
     if kind is Joint and part.nv:

@@ -90,7 +90,8 @@ def encoded(value: Any, where: str = "machine") -> Any:
         return {"type": type(value).__name__, **items}
     raise MachineError(
         f"{where}: a {type(value).__name__} cannot be written down as data; "
-        "custom joints and couplings with the user's own functions live only in Python"
+        "custom joints, couplings and interactions with the user's own functions live only in "
+        "Python"
     )
 
 

@@ -26,6 +26,7 @@ from framefree.kernel import Kernel, compile
 from framefree.machine import Machine
 from framefree.motion.groups import Group
 from framefree.motion.quantities import (
+    FORCED,
     FRAMES,
     LOAD_DERIVATIVES,
     LOADS,
@@ -143,6 +144,7 @@ class Equations(ABC):
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
+        self.rheonomic = machine.timed
         if len(machine.parameters):
             self.offers = (*self.offers, *OF_PARAMETERS)
         self.functions = Functions(self)
@@ -233,7 +235,7 @@ class Equations(ABC):
 
     def takes_time(self, name: str) -> bool:
         """Tell whether a quantity depends on time, so that t is its last input."""
-        return self.rheonomic
+        return self.rheonomic and name.partition(":")[0] in FORCED
 
     @property
     def _inputs_by_speed(self) -> bool:

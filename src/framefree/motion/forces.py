@@ -1,4 +1,4 @@
-"""Forces that a machine has by itself: springs, dampers, tendons, friction, fluid.
+"""Forces that a machine has by itself: springs, dampers, interactions, tendons, friction, fluid.
 
 They are the same for all formulations.
 
@@ -10,22 +10,28 @@ signs of
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import casadi as ca
 
 from framefree.geometry import se3
-from framefree.machine import Frame, Machine
+from framefree.machine import Frame, Machine, PairForce
 from framefree.machine.values import constant, constant_pose
 from framefree.motion import tendons
 from framefree.motion.spatial import Inertia, Matrix, SpatialWrench, Step, Twist
 
 
 class Bodies:
-    """Poses and twists of all bodies, and of frames on them, at one state."""
+    """Poses and twists of all bodies, and of frames on them, at one state and time."""
 
-    def __init__(self, machine: Machine, poses: Sequence[Matrix], twists: Sequence[Matrix]) -> None:
-        self.machine, self.poses, self.twists = machine, poses, twists
+    def __init__(
+        self,
+        machine: Machine,
+        poses: Sequence[Matrix],
+        twists: Sequence[Matrix],
+        time: Matrix = 0,
+    ) -> None:
+        self.machine, self.poses, self.twists, self.time = machine, poses, twists, time
 
     def pose(self, frame: Frame) -> Matrix:
         """Pose of a frame seen from the world."""
@@ -53,11 +59,56 @@ class Bodies:
 
 
 def body_wrenches(bodies: Bodies) -> list[Matrix | None]:
-    """Wrench (6) that springs, dampers and fluid exert on every body; None where nothing does."""
+    """Wrench (6) that all of these exert on every body; None where nothing does."""
     total: list[Matrix | None] = [None] * len(bodies.machine.bodies)
-    for frame, wrench in (*_conservative(bodies), *_lossy(bodies), *_of_tendons(bodies)):
+    acting = (_conservative, _lossy, _of_tendons, _of_interactions)
+    for frame, wrench in (pair for kind in acting for pair in kind(bodies)):
         _add(bodies.machine, total, frame, wrench)
     return total
+
+
+class PairMotion(NamedTuple):
+    """How the two frames of an interaction lie and move, and what acts on frame b."""
+
+    a: Frame
+    b: Frame
+    pose: Matrix
+    twist: Matrix
+    wrench: Matrix
+
+
+def pair_motion(bodies: Bodies, force: PairForce) -> PairMotion:
+    """Return an interaction at a state."""
+    a, b, G = bodies.relative(force)
+    xi = bodies.relative_twist(a, b, G)
+    wrench = ca.densify(ca.SX(force.wrench_at(G, xi, bodies.time)))
+    return PairMotion(a, b, G, xi, wrench)
+
+
+def _of_interactions(bodies: Bodies) -> Iterator[tuple[Frame, Matrix]]:
+    for force in bodies.machine.interactions:
+        at = pair_motion(bodies, force)
+        yield from _pair(at.a, at.b, at.pose, -at.wrench)
+
+
+def interaction_power(bodies: Bodies) -> Matrix:
+    """Power (W) that interactions give beside what changes their energy: xi . w + dV/dt."""
+    given = ca.SX(0)
+    for force in bodies.machine.interactions:
+        at = pair_motion(bodies, force)
+        given += ca.dot(at.twist, at.wrench)
+        given += force.energy_rate(at.pose, at.twist, bodies.time)
+    return given
+
+
+def interaction_power_about_rest(bodies: Bodies) -> Matrix:
+    """Power (W) of what interactions exert beyond what they exert at rest in the same place."""
+    given = ca.SX(0)
+    for force in bodies.machine.interactions:
+        at = pair_motion(bodies, force)
+        still = force.wrench_at(at.pose, ca.SX(6, 1), bodies.time)
+        given += ca.dot(at.twist, at.wrench - still)
+    return given
 
 
 def _conservative(bodies: Bodies) -> Iterator[tuple[Frame, Matrix]]:
@@ -146,7 +197,7 @@ def tendon_resistance(machine: Machine, x: Matrix, v: Matrix) -> Matrix:
 
 
 def potential(bodies: Bodies, x: Matrix) -> Matrix:
-    """Potential energy (J) of gravity, springs, tendons and buoyancy."""
+    """Potential energy (J) of gravity, springs, interactions, tendons and buoyancy."""
     machine = bodies.machine
     total = ca.SX(0)
     for body, G in zip(machine.bodies, bodies.poses, strict=True):
@@ -155,6 +206,9 @@ def potential(bodies: Bodies, x: Matrix) -> Matrix:
         total -= ca.dot(ca.SX(machine.gravity), weighted)
     for spring in machine.springs:
         total += spring.potential(bodies.relative(spring)[2])
+    for force in machine.interactions:
+        if force.stores:
+            total += force.energy_at(bodies.relative(force)[2], bodies.time)
     for body in _immersed(machine):
         G = bodies.pose(machine.frame(body.frame))
         total += machine.fluid.buoyancy_potential(body, G, machine.gravity)
@@ -169,12 +223,15 @@ def potential(bodies: Bodies, x: Matrix) -> Matrix:
 
 
 def dissipation(bodies: Bodies, v: Matrix) -> Matrix:
-    """Power (W) turned into heat by dampers, friction and drag (relative to the fluid)."""
+    """Power (W) turned into heat by dampers, interactions, friction and drag (in the fluid)."""
     machine = bodies.machine
     lost = _joint_losses(machine, v) + _tendon_losses(bodies, v)
     for damper in machine.dampers:
         xi = bodies.relative_twist(*bodies.relative(damper))
         lost += ca.dot(xi, damper.wrench(xi))
+    for force in machine.interactions:
+        at = pair_motion(bodies, force)
+        lost += force.dissipation_at(at.pose, at.twist, bodies.time)
     for body in _immersed(machine):
         frame = machine.frame(body.frame)
         xi = machine.fluid.relative_twist(se3.rotation(bodies.pose(frame)), bodies.twist(frame))
@@ -183,8 +240,8 @@ def dissipation(bodies: Bodies, v: Matrix) -> Matrix:
 
 
 def passive_power(bodies: Bodies, v: Matrix) -> Matrix:
-    """Power (W) that friction, dampers and a moving fluid give to the machine: mostly negative."""
-    given = -_joint_losses(bodies.machine, v) - _tendon_losses(bodies, v)
+    """Power (W) that friction, dampers, interactions and a moving fluid give to the machine."""
+    given = interaction_power(bodies) - _joint_losses(bodies.machine, v) - _tendon_losses(bodies, v)
     for frame, wrench in _lossy(bodies):
         given += ca.dot(bodies.twist(frame), wrench)
     return given

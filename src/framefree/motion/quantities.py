@@ -161,6 +161,17 @@ STATE: dict[str, Recipe] = {
 """Quantities of a state alone."""
 
 
+FORCED = (
+    *("bias", "inverse", "forward", "power", "energy", "dissipation"),
+    *("joint_wrench", "loop_wrench", "multipliers", "constraint_force"),
+    *("forward_derivatives", "inverse_derivatives", "linearisation", "state_matrices"),
+    *("inverse_sensitivity", "forward_sensitivity", "regressor", "tracking_regressor"),
+    *("joint_inverse", "kkt", "kkt_multipliers", "known_force", "consistency"),
+    *("stiffness_force", "hamilton", "hamiltonian", "hessian"),
+)
+"""Kinds of quantities that forces between bodies enter: time does where these depend on it."""
+
+
 BODIES = ("body_pose", "body_velocity", "body_acceleration")
 ENERGIES = ("energy", "dissipation", "momentum", "power")
 INPUTS = ("input_matrix", "input_bias")

@@ -168,7 +168,7 @@ class State(ABC):
     @cached_property
     def bodies(self) -> forces.Bodies:
         """Poses and twists of the bodies, as the force laws take them."""
-        return forces.Bodies(self.machine, self.poses, self.twists)
+        return forces.Bodies(self.machine, self.poses, self.twists, self.t)
 
     def frame_pose(self, frame: str) -> Matrix:
         """Pose (4x4) of a frame seen from the world."""

@@ -152,6 +152,12 @@ class LawSide:
         law: Any = self.law
         if law is None:
             return Command(ca.SX(self.machine.nu, 1))
+        if law.machine.timed and not law.follows_time:
+            raise SimulationError(
+                f"the law {law.name} does not follow the time, but its machine has interactions "
+                "that depend on it; give it a machine with `interaction.held_at(t)` in their "
+                "place, or without them"
+            )
         made = law.control(*inputs, memory) if self.output is None else self.output.command(output)
         u = ca.densify(ca.SX(made.u))
         if u.shape != (law.machine.nu, 1):

@@ -19,7 +19,7 @@ from framefree.simulate.plants import Signal, plant_signals
 
 Matrix = Any
 
-RECORDED = ("energy", "constraint", "joint_wrench")
+RECORDED = ("energy", "constraint", "interaction", "joint_wrench")
 """What is recorded of a plant by default, as far as it has it."""
 
 
@@ -38,7 +38,7 @@ class Observer:
     loop : ControlLoop
     record : iterable of str
         What to record of the plant beside states and inputs: "energy", "momentum",
-        "joint_wrench", "constraint".
+        "joint_wrench", "constraint", "interaction".
     """
 
     def __init__(self, loop: ControlLoop, record: Iterable[str]) -> None:
@@ -112,7 +112,7 @@ class Observer:
         available = plant_signals(state, load)
         for word in record:
             # What is recorded by default is left out where a plant has none of it.
-            if word not in (*available, "constraint") and record != RECORDED:
+            if word not in (*available, "constraint", "interaction") and record != RECORDED:
                 raise SimulationError(
                     f"`record` cannot be `{word}`; choose from: {', '.join(available)}"
                 )

@@ -3,8 +3,10 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import casadi as ca
+
 from framefree.machine import Machine
-from framefree.motion import Equations, State, equations
+from framefree.motion import Equations, State, equations, forces
 from framefree.motion.load import Load
 from framefree.motion.quantities import Output, scalar, table, vector
 
@@ -45,6 +47,8 @@ def plant_signals(state: State, load: Load) -> dict[str, Callable[[], dict[str, 
         "joint_wrench": lambda: _joint_wrench(state, load),
     }
     offered = {word: make for word, make in known.items() if word in state.equations.offers}
+    if state.machine.interactions:
+        offered["interaction"] = lambda: _interaction(state)
     if state.equations.keeps:
         offered["constraint"] = lambda: _constraint(state)
     return offered
@@ -68,6 +72,25 @@ def _joint_wrench(state: State, load: Load) -> dict[str, Signal]:
     names = tuple(f"{joint.name}.{part}" for joint in joints for part in WRENCH)
     value = table(state.joint_wrenches(load), 6)
     return {"joint_wrench": Signal(value, names, WRENCH_UNITS * len(joints))}
+
+
+def _interaction(state: State) -> dict[str, Signal]:
+    """Return what interactions exert on their frames b, what they lose, and what else they tell."""
+    pairs = [
+        (force, forces.pair_motion(state.bodies, force)) for force in state.machine.interactions
+    ]
+    names = tuple(f"{force.name}.{part}" for force, _ in pairs for part in WRENCH)
+    wrenches = table([at.wrench for _, at in pairs], 6)
+    signals = {
+        "interaction_wrench": Signal(wrenches, names, WRENCH_UNITS * len(pairs)),
+        "dissipation": Signal(scalar(state.dissipation), units=("W",)),
+        "passive_power": Signal(scalar(state.passive_power), units=("W",)),
+    }
+    for force, at in pairs:
+        for word, (value, unit) in force.records(at.pose, at.twist, state.t).items():
+            made = scalar(value) if ca.SX(value).numel() == 1 else vector(ca.SX(value))
+            signals[f"{force.name}.{word}"] = Signal(made, units=(unit,))
+    return signals
 
 
 def _constraint(state: State) -> dict[str, Signal]:

@@ -134,8 +134,8 @@ def simulate(
         Values of the tunable numbers of the machine, and of the law's machine where that is
         another.
     record : iterable of str
-        What to record of the plant: "energy", "momentum", "joint_wrench", "constraint". By default
-        all but the momentum, as far as the plant has it.
+        What to record of the plant: "energy", "momentum", "joint_wrench", "constraint",
+        "interaction". By default all but the momentum, as far as the plant has it.
     threads : int
         Number of threads among which many trajectories are split.
     progress : bool or callable, optional

@@ -71,7 +71,13 @@ def _has_fast_parts(machine: Machine) -> bool:
         for joint in machine.joints
     )
     servos = (_is_servo(machine, actuator) for actuator in machine.actuators)
-    others = (machine.springs, machine.dampers, machine.tendons, machine.fluid)
+    others = (
+        machine.springs,
+        machine.dampers,
+        machine.tendons,
+        machine.interactions,
+        machine.fluid,
+    )
     return any(others) or any(joints) or any(servos)
 
 

@@ -96,6 +96,7 @@ class FreeFloating(Freedom):
                 ("springs", machine.springs),
                 ("dampers", machine.dampers),
                 ("tendons", machine.tendons),
+                ("interactions", machine.interactions),
             )
             if there
         ]

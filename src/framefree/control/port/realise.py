@@ -53,6 +53,10 @@ class VirtualPort:
             )
         if machine.tendons:
             raise ControlError(f"port laws know no tendons; `{machine.name}` has some")
+        if machine.timed:
+            raise ControlError(
+                f"port laws know no time; `{machine.name}` has interactions that depend on it"
+            )
         set_field(self, "_on_bodies", _full_ports(machine))
 
     # ------------------------------------------------------------------ what is known
@@ -66,6 +70,7 @@ class VirtualPort:
             known.insert(0, "weight")
         known += [f"spring `{one.name}`" for one in machine.springs]
         known += [f"damper `{one.name}`" for one in machine.dampers]
+        known += [f"interaction `{one.name}`" for one in machine.interactions]
         for joint in machine.joints:
             parts = {
                 "damping": isinstance(joint.damping, ca.SX) or np.any(joint.damping),

@@ -19,7 +19,7 @@ from framefree.control.law import ControlError
 from framefree.control.shared.frames import FrameMotion, Frames
 from framefree.machine import Machine
 from framefree.machine.joint import Joint
-from framefree.motion import Equations, equations
+from framefree.motion import Equations, equations, forces
 from framefree.motion.actuation import input_bias, input_matrix
 from framefree.motion.constrained.project import ClosureError
 from framefree.motion.embedded import Embedded
@@ -93,13 +93,13 @@ class Model:
         """Number of independent velocities."""
         return len(self.v_names)
 
-    def at(self, x: Matrix, v: Matrix) -> "ModelState":
-        """Return a state of the joints (x, v), closed."""
+    def at(self, x: Matrix, v: Matrix, t: Matrix = 0) -> "ModelState":
+        """Return a state of the joints (x, v), closed, at a time."""
         if self._embedded is None:
-            return ModelState(self, self._tree.at(x, v))
+            return ModelState(self, self._tree.at(x, v, t))
         own = ca.SX(self.n, 1)
         own[self._order] = v[self.chosen]
-        return ModelState(self, self._embedded.at(x, own))
+        return ModelState(self, self._embedded.at(x, own, t))
 
     def samples(self, count: int) -> list[np.ndarray]:
         """Return configurations of the joints at which the machine can be."""
@@ -208,14 +208,21 @@ class ModelState(ActuatedState):
 
     @cached_property
     def holding(self) -> Matrix:
-        """Force (n) that holds the machine still against gravity, springs and buoyancy."""
-        rest = self.model.still.at(self.tree.x)
+        """Force (n) that holds the machine still against gravity, springs and all else at rest."""
+        rest = self.model.still.at(self.tree.x, None, self.tree.t)
         return self.reduced(rest.inverse(ca.SX(self.tree.v.shape[0], 1)))
 
     @cached_property
     def passive_power(self) -> Matrix:
-        """Power (W) that friction, dampers and a moving fluid give to the machine."""
-        return self.tree.passive_power
+        """Power (W) of what acts on the moving machine beyond what `holding` holds it against.
+
+        That of friction, dampers and a moving fluid, and of interactions by their twist.
+        """
+        bodies = self.tree.bodies
+        if not bodies.machine.interactions:
+            return self.tree.passive_power
+        known = forces.interaction_power(bodies)
+        return self.tree.passive_power - known + forces.interaction_power_about_rest(bodies)
 
     def jacobian(self, frame: str) -> Jacobian:
         """Return the body Jacobian of a frame (6 x n), and its rate."""

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from framefree.machine.machine import Machine
 
 WITHOUT = (
-    *("actuator", "damper", "equality", "fluid", "spring", "tendon"),
+    *("actuator", "damper", "equality", "fluid", "interaction", "spring", "tendon"),
     *("effort_limit", "range", "velocity_limit"),
 )
 """What `without` may name."""
@@ -58,7 +58,8 @@ def to_mjcf(machine: Machine, *, without: str | Iterable[str] = (), meshes: bool
     Parameters
     ----------
     machine : Machine
-    without : "actuator", "equality", "spring", "damper", "tendon", "fluid", or several
+    without : one or several of "actuator", "equality", "spring", "damper", "interaction", "tendon",
+        "fluid"
         What to leave out although it changes the motion; or "range", "velocity_limit" and
         "effort_limit" of joints, which are data.
     meshes : bool
@@ -285,7 +286,11 @@ class _MjcfWriter:
         machine = self.machine
         check_limits(machine.joints, self.without, self.problems)
         said = () if self.fluid is not None else written_as_compensation(machine)
-        for group, word in (("springs", "spring"), ("dampers", "damper")):
+        for group, word in (
+            ("springs", "spring"),
+            ("dampers", "damper"),
+            ("interactions", "interaction"),
+        ):
             for part in getattr(machine, group):
                 if part not in said:
                     self._refuse_one(word, f"{word} `{part.name}`: MJCF has none between bodies")

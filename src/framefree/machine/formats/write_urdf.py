@@ -157,7 +157,7 @@ class _UrdfWriter:
 
     def _refuse(self) -> None:
         machine, add = self.machine, self.problems.add
-        for group in ("springs", "dampers", "tendons", "loops"):
+        for group in ("springs", "dampers", "tendons", "interactions", "loops"):
             for part in getattr(machine, group):
                 add(f"{type(part).__name__.lower()} `{part.name}`: URDF has none")
         if machine.fluid is not None:

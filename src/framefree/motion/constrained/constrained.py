@@ -111,7 +111,8 @@ class Constrained(ConstrainedStates):
         self.constraints: tuple[Constraint, ...] = (*own, *user)
         _check_names(self.constraints)
         self.x_names, self.v_names = self.base.x_names, self.base.v_names
-        self.rheonomic = self.base.rheonomic or self._depends_on_time(user)
+        self._rows_move = self._depends_on_time(user)
+        self.rheonomic = self.base.rheonomic or self._rows_move
         self.sizes = {**self.base.sizes, "t": 1, "multipliers": len(self.labels)}
         self.group = self.base.group
         offered = [n for n in (*BELOW, *CHANGED) if n in self.base.offers]
@@ -199,8 +200,10 @@ class Constrained(ConstrainedStates):
 
     def takes_time(self, name: str) -> bool:
         """Tell whether a quantity depends on time: all that the rows enter, if one of them does."""
-        below = name.partition(":")[0] in BELOW
-        return self.base.rheonomic if below else self.rheonomic
+        kind = name.partition(":")[0]
+        if kind in BELOW:
+            return self.base.takes_time(name)
+        return self._rows_move or super().takes_time(name) or self.base.takes_time(name)
 
     keeps = True
 

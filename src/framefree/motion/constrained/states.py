@@ -53,7 +53,7 @@ class ConstrainedStates(Equations):
         `method` is "udwadia-kalaba", "gauss" or "kkt".
         """
         (M,) = numbers(self, "mass", parameters, x=x)
-        (bias,) = numbers(self, "bias", parameters, x=x, v=v)
+        (bias,) = numbers(self, "bias", parameters, x=x, v=v, t=t)
         A, b, _, _, _, size = numbers(self, "constraint", parameters, x=x, v=v, t=t)
         return solve(
             M, np.asarray(force) - bias, without_noise(A, size, self.rank_tolerance), b, method

@@ -87,6 +87,7 @@ class Embedded(Equations):
             "x": self.map.nx,
             **dict.fromkeys(("v", "a", "v_r", "a_r", "force"), n),
             "joint_force": machine.nv,
+            "t": 1,
             "u": machine.nu,
         }
         self.x_names, self.v_names = self.map.x_names, self.map.v_names

@@ -27,7 +27,7 @@ class EmbeddedState(State):
         self.equations, self.x, self.t = equations, x, t
         self.v = ca.SX(equations.map.nv, 1) if v is None else v
         self.chart: Chart = equations.map.at(x, self.v)
-        self.tree: TreeState = equations.tree.at(self.chart.x, self.chart.E @ self.v)
+        self.tree: TreeState = equations.tree.at(self.chart.x, self.chart.E @ self.v, t)
 
     # ------------------------------------------------------------------ the tree's state
 

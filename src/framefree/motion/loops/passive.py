@@ -1,4 +1,4 @@
-"""Springs, dampers and fluid between bodies, on a tape."""
+"""Springs, dampers, interactions and fluid between bodies, on a tape."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -23,7 +23,7 @@ def passive_wrenches(
     read: Callable[[Any], tuple[Matrix, Matrix]],
     places: Sequence[Matrix] | None = None,
 ) -> list[Any]:
-    """Return the wrench (6) of springs, dampers and fluid on every body, or None.
+    """Return the wrench (6) of springs, dampers, interactions and fluid on every body, or None.
 
     Parameters
     ----------
@@ -67,6 +67,8 @@ def _parts(machine: Machine) -> Iterator[tuple[str, Any]]:
         yield "spring", spring
     for damper in machine.dampers:
         yield "damper", damper
+    for force in machine.interactions:
+        yield "interaction", force
     for body in machine.fluid.immersed if machine.fluid is not None else ():
         yield "immersed", body
 
@@ -91,6 +93,7 @@ def _alone(
     return SimpleNamespace(
         springs=(part,) if kind == "spring" else (),
         dampers=(part,) if kind == "damper" else (),
+        interactions=(part,) if kind == "interaction" else (),
         tendons=(),
         fluid=None if fluid is None or kind != "immersed" else replace(fluid, immersed=(part,)),
         bodies=owners,

@@ -106,6 +106,7 @@ class Maximal(Equations):
             **dict.fromkeys(("joint_force", "joint_v"), machine.nv),
             "joint_x": machine.nx,
             "u": machine.nu,
+            "t": 1,
         }
         self.x_names, self.v_names = self._names()
         self.group = BodyGroup(self.model)

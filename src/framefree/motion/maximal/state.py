@@ -130,7 +130,7 @@ class MaximalState(State):
         """What springs, dampers and fluid exert on every body, in body axes."""
         return [
             ca.SX(6, 1) if wrench is None else ca.SX(wrench)
-            for wrench in forces.body_wrenches(self.at.bodies)
+            for wrench in forces.body_wrenches(self.bodies)
         ]
 
     @cached_property

@@ -24,7 +24,7 @@ from framefree.motion.spatial import Matrix, SpatialWrench, Step, Twist
 
 def supports_loops(machine: Machine) -> bool:
     """Tell whether a machine's quantities can be native loops."""
-    return not (machine.closed or machine.tendons or len(machine.parameters))
+    return not (machine.closed or machine.tendons or machine.timed or len(machine.parameters))
 
 
 # ---------------------------------------------------------------------------- steps

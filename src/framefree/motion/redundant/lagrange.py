@@ -71,6 +71,8 @@ class LagrangianSystem(System):
     springs: ClassVar[tuple] = ()
     dampers: ClassVar[tuple] = ()
     tendons: ClassVar[tuple] = ()
+    interactions: ClassVar[tuple] = ()
+    timed: ClassVar[bool] = False
     fluid: ClassVar[None] = None
     gravity: ClassVar[tuple[float, ...]] = (0.0, 0.0, -9.81)
     body_index: ClassVar[Mapping[str, int]] = MappingProxyType({WORLD: -1})

@@ -95,10 +95,11 @@ class Redundant(Equations):
             "hamiltonian": Recipe(("x", "p"), self._hamiltonian),
             "hamilton": Recipe(("x", "p", "force"), self._hamilton),
         }
-        self.rheonomic = isinstance(machine, BodySystem) and machine.rheonomic
-        if self.rheonomic:
+        self.moving = isinstance(machine, BodySystem) and machine.rheonomic
+        self.rheonomic = self.rheonomic or self.moving
+        self.sizes["t"] = 1
+        if self.moving:
             self.own = {"phi": self.own["phi"], "damping": self.own["damping"]}
-            self.sizes["t"] = 1
         elif not self.integrable:
             self.own = {name: made for name, made in self.own.items() if name not in CALCULUS}
             moving = ("linearisation", "state_matrices")
@@ -109,11 +110,15 @@ class Redundant(Equations):
     def at(self, x: Matrix, v: Matrix | None = None, t: Any = 0) -> State:
         """Return the state (x, v); without v the bodies are at rest."""
         v = ca.SX(self.coordinates.nv, 1) if v is None else v
-        return at_expressions(partial(RedundantState, self), x, v, t, timed=self.rheonomic)
+        return at_expressions(partial(RedundantState, self), x, v, t, timed=self.moving)
 
     def rate_matrix(self, x: Matrix) -> Matrix:
         """Return A (nx x nv) with dx/dt = A v."""
         return ca.SX(self.coordinates.rate(x))
+
+    def takes_time(self, name: str) -> bool:
+        """Tell whether a quantity depends on time: all do where poses move by themselves."""
+        return self.moving or super().takes_time(name)
 
     def restore(self, x: Matrix, v: Matrix, t: Matrix, rounds: int) -> tuple[Matrix, Matrix]:
         """Return a symbolic state brought back onto phi = 0."""
@@ -129,7 +134,7 @@ class Redundant(Equations):
         return super().own_recipe(name)
 
     def _inverse(self, route: str, state: RedundantState, a: Matrix) -> Outputs:
-        every = self.integrable and not self.rheonomic
+        every = self.integrable and not self.moving
         known = [name for name in ROUTES if every or name not in NEEDS_INTEGRABLE]
         if route not in known:
             why = " where A is not integrable or poses move by themselves"

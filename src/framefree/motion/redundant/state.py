@@ -55,13 +55,13 @@ class RedundantState(InJointCoordinates):
     @cached_property
     def _rates(self) -> Matrix:
         """The velocities, and the rate of the time where poses move by themselves."""
-        return ca.vertcat(self.v, 1) if self.equations.rheonomic else self.v
+        return ca.vertcat(self.v, 1) if self.equations.moving else self.v
 
     def _edge(self, edge: RelativePose) -> tuple[Matrix, Jacobian]:
         """Relative pose, and its Jacobian by differentiation: wed(J_i) = G^-1 d_i G."""
         G = edge.at(self.x, self.t)
         slopes = self.tangent.along(ca.vec(G))
-        if self.equations.rheonomic:
+        if self.equations.moving:
             slopes = ca.horzcat(slopes, ca.jacobian(ca.vec(G), self.t))
         back = se3.inverse(G)
         J = ca.SX(6, slopes.shape[1])
@@ -73,7 +73,7 @@ class RedundantState(InJointCoordinates):
     def _rate(self, value: Matrix) -> Matrix:
         """Return the rate of a function of x and t along the motion."""
         along = self.tangent.rate(value, self.v)
-        if not self.equations.rheonomic:
+        if not self.equations.moving:
             return along
         return along + ca.reshape(ca.jacobian(ca.vec(ca.densify(value)), self.t), *value.shape)
 
@@ -133,7 +133,7 @@ class RedundantState(InJointCoordinates):
     @cached_property
     def kinetic(self) -> Matrix:
         """Kinetic energy (J), of rotors and added mass too."""
-        if not self.equations.rheonomic:
+        if not self.equations.moving:
             return super().kinetic
         inertias = [
             M if added is None else M + added
@@ -144,7 +144,7 @@ class RedundantState(InJointCoordinates):
 
     def power(self, load: Load) -> Matrix:
         """Return the rate of the energy (W); poses that move by themselves do work, too."""
-        if not self.equations.rheonomic:
+        if not self.equations.moving:
             return super().power(load)
         energy = self.kinetic + self.potential
         moving = self._rate(energy) + ca.jtimes(energy, self.v, self.forward(load))

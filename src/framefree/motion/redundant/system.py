@@ -189,7 +189,7 @@ class BodySystem(System):
         that close loops may be there too; that the loops close must follow from phi(x) = 0.
     bodies : sequence of Body
         With their moments of mass in the body frame.
-    frames, springs, dampers, fluid, gravity, geometry
+    frames, springs, dampers, interactions, fluid, gravity, geometry
         As in `Machine`: springs and dampers act between any two frames, relative to each other or
         to the world, with their `Moments`.
     potential : callable x -> scalar, optional
@@ -216,11 +216,15 @@ class BodySystem(System):
     parameters: Parameters = field(default_factory=Parameters)
     actuators: Sequence[Any] = ()
     geometry: Sequence[Any] = ()
+    interactions: Sequence[Any] = ()
 
     tendons: ClassVar[tuple] = ()
 
     def __post_init__(self) -> None:
-        for name in ("poses", "bodies", "frames", "springs", "dampers", "actuators", "geometry"):
+        for name in (
+            *("poses", "bodies", "frames", "springs", "dampers", "interactions", "actuators"),
+            "geometry",
+        ):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         object.__setattr__(self, "gravity", numbers(self.gravity, (3,), "`gravity`"))
         problems = Problems()
@@ -244,6 +248,11 @@ class BodySystem(System):
         """Index of the body from which each body's pose is given, -1 for the world."""
         reached = ways(self.bodies, self.body_index, self.poses)
         return tuple(reached[i].start for i in range(len(self.bodies)))
+
+    @property
+    def timed(self) -> bool:
+        """Whether an interaction depends on time by itself."""
+        return any(force.timed for force in self.interactions)
 
     @property
     def rheonomic(self) -> bool:

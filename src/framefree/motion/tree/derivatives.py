@@ -108,7 +108,8 @@ class TreeSlopes:
         """Return the force (nv) of all but rigid bodies: rotors, joints' own, springs, fluid."""
         state, machine = self.state, self.machine
         over_frames = any(tendon.frames for tendon in machine.tendons)
-        if not (machine.springs or machine.dampers or machine.fluid or over_frames):
+        between = machine.springs or machine.dampers or machine.interactions
+        if not (between or machine.fluid or over_frames):
             return self._armature @ a + state.resistance
         links = state.links
         added = [

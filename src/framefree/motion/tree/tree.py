@@ -66,6 +66,7 @@ class Tree(Equations):
             **dict.fromkeys(("v", "a", "v_r", "a_r", "force", "joint_force"), nv),
             **dict.fromkeys(("eta", "eta_rate"), nv),
             "u": machine.nu,
+            "t": 1,
         }
         self.x_names, self.v_names = machine.x_names, machine.v_names
         self.group = JointGroup(machine)

@@ -1,10 +1,10 @@
 """MuJoCo as the plant: the machine written as MJCF and stepped by an engine that we did not write.
 
 Forces that MJCF cannot express are computed by us at the beginning of every step and applied as
-generalised forces: springs and dampers between frames, a fluid other than MuJoCo's (its added mass
-by the acceleration that our own equations give), smooth Coulomb friction, damping and springs that
-differ between the axes of a joint, actuators and tendons that MJCF does not have, disturbances, and
-constraints of the user. Contacts and stops are off.
+generalised forces: springs, dampers and interactions between frames, a fluid other than MuJoCo's
+(its added mass by the acceleration that our own equations give), smooth Coulomb friction, damping
+and springs that differ between the axes of a joint, actuators and tendons that MJCF does not have,
+disturbances, and constraints of the user. Contacts and stops are off.
 """
 
 from collections.abc import Sequence
@@ -106,13 +106,14 @@ class MujocoRunner(Runner):
         state = loop.plant.at(s["x"], s["v"], s["time"])
         moment = Moment(s["time"], s["time"], s["h"])
         load, u = loop.plant_side.load(state, moment, loop.symbol("drive"), loop.symbol("held"))
-        tree = Tree(loop.machine.tree).at(state.joint_x, state.joint_v)
+        tree = Tree(loop.machine.tree).at(state.joint_x, state.joint_v, s["time"])
         ours = Load(loop.machine)
         for disturbance in loop.disturbances:
             disturbance.add(ours, loop.machine, lambda: tree.poses, moment)
         if not self.written.actuators:
             actuate(ours, state, u, limits=loop.limits)
-        left = forces.Bodies(self.written.left(loop.machine), tree.poses, tree.twists)
+        ours_left = self.written.left(loop.machine)
+        left = forces.Bodies(ours_left, tree.poses, tree.twists, s["time"])
         for body, wrench in zip(loop.machine.bodies, forces.body_wrenches(left), strict=True):
             if wrench is not None:
                 ours.on_frame(loop.machine.frame(body.name), wrench)
@@ -217,6 +218,7 @@ class MjcfPart:
         self.applied_by_us = [
             *(f"spring `{s.name}`" for s in machine.springs if s not in self.carried),
             *(f"damper `{damper.name}`" for damper in machine.dampers),
+            *(f"interaction `{force.name}`" for force in machine.interactions),
             *(f"tendon `{tendon.name}`" for tendon in machine.tendons if not self.tendons),
             *(
                 f"friction of tendon `{t.name}`"
@@ -284,6 +286,7 @@ class MjcfPart:
             joints=joints,
             springs=self.carried,
             dampers=(),
+            interactions=(),
             tendons=tendons,
             fluid=fluid,
             actuators=actuators,
