@@ -192,7 +192,7 @@ class Interaction(PairForce):
             raise MachineError(f"{what} must be a function or a casadi.Function, got {law!r}")
         symbols = {n: casadi.SX.sym(n, *shapes[n]) for n in _asked_for(law, shapes, what)}
         try:
-            value = law(**symbols)
+            value: Any = law(**symbols)
             value = casadi.vertcat(*value) if isinstance(value, list | tuple) else value
             value = casadi.densify(casadi.SX(value))
         except (TypeError, ValueError, RuntimeError, NotImplementedError) as error:

@@ -282,7 +282,7 @@ def _choices(part: Any) -> str:
         total, center, moment = _MOMENT_WORDS[kind]
         words += [total, f"{center}.<x, y, z>", f"{moment}.<xx, xy, ...>"]
         words += ["first.<x, y, z>", "second.<xx, xy, ...>"]
-    if isinstance(part, Interaction):
+    if kind is Interaction:
         words += part.number_words
     if kind is Body:
         words.append("length")
