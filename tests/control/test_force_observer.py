@@ -217,7 +217,7 @@ def test_on_mujoco():
 
 def test_refused():
     machine = craft()
-    with pytest.raises(ControlError, match="`axes` must be one of own, world"):
+    with pytest.raises(ControlError, match="`axes` must be one of world, own"):
         ForceObserver(machine, axes="hand")
     with pytest.raises(ControlError, match="`rate` must be"):
         ForceObserver(machine, rate=-1.0)

@@ -21,15 +21,14 @@ import numpy as np
 
 from framefree.control.law import ControlError
 from framefree.control.shared.gains import vector_gain
-from framefree.geometry import quaternion
-from framefree.machine import Free, Machine
+from framefree.control.shared.model import Model
+from framefree.control.unknown.correction import UnknownForce
+from framefree.machine import Machine
 from framefree.machine.part import set_field
 from framefree.motion import Equations, equations
 from framefree.motion.actuation import input_bias, input_matrix
 
 Matrix = Any
-
-AXES = ("own", "world")
 
 
 class ObservedForce(NamedTuple):
@@ -51,8 +50,7 @@ class ForceObserver:
         K, 1/s: how fast the estimate follows.
     axes : "own" or "world"
         Axes in which the unknown wrench on a free joint is taken to be constant: the body's own
-        (a center of mass that is off, a bent arm) or the world's (wind). Other joints have one set
-        of axes only.
+        (a center of mass that is off, a bent arm) or the world's (wind); see `UnknownForce`.
     """
 
     machine: Machine
@@ -62,8 +60,7 @@ class ForceObserver:
     def __post_init__(self) -> None:
         machine = self.machine
         set_field(self, "rate", vector_gain(self.rate, machine.nv, "rate"))
-        if self.axes not in AXES:
-            raise ControlError(f"`axes` must be one of {', '.join(AXES)}, got {self.axes!r}")
+        UnknownForce(axes=self.axes)  # refuses axes that there are not
         if machine.closed:
             raise ControlError(
                 f"`{machine.name}` has loops or couplings: their forces cannot be told from "
@@ -135,11 +132,9 @@ class ForceObserver:
 
     def _turn(self, x: Matrix) -> Matrix:
         """Return the matrix (nv x nv) from forces on the velocities to the axes of r."""
-        blocks = []
-        for joint in self.machine.joints:
-            if self.axes == "world" and isinstance(joint.kind, Free):
-                R = quaternion.to_rotation(x[self.machine.x_slice[joint.name]][3:7])
-                blocks += [R, R]
-            elif joint.nv:
-                blocks.append(ca.SX.eye(joint.nv))
-        return ca.diagcat(*blocks)
+        rest = ca.SX(self.machine.nv, 1)
+        return UnknownForce(axes=self.axes).directions(self._model.at(x, rest))
+
+    @cached_property
+    def _model(self) -> Model:
+        return Model(self.machine)
