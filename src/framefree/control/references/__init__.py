@@ -10,6 +10,7 @@ from framefree.control.references.joints import (
     JointSpline,
     MinimumJerk,
 )
+from framefree.control.references.signals import SignalPath
 
 __all__ = [
     "Circle",
@@ -23,5 +24,6 @@ __all__ = [
     "MinimumJerk",
     "Reference",
     "Shifted",
+    "SignalPath",
     "Together",
 ]

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import casadi as ca
 
-from framefree.geometry import se3
+from framefree.geometry import se3, so3
 from framefree.machine.values import compose, constant_pose
 from framefree.motion.spatial import Step, Twist
 from framefree.motion.state import Jacobian, State
@@ -47,6 +47,31 @@ class FrameMotion(NamedTuple):
         # The rate of a body-fixed velocity lacks the turning of its axes.
         parts = (v, w, J[:3, :], J[3:, :], dv + ca.cross(w, v), dw)
         return cls(se3.position(G), R, *(R @ part for part in parts))
+
+
+    def seen_from(self, a: "FrameMotion") -> "FrameMotion":
+        """Return the motion relative to frame a, in its axes.
+
+        With r from a to this frame and u = v - v_a, all in world axes before R_a^T:
+
+            v_r = u - w_a x r
+            dv_r = dv - dv_a - dw_a x r - 2 w_a x u + w_a x (w_a x r)
+            w_r = w - w_a,    dw_r = dw - dw_a - w_a x w_r
+        """
+        r, u, turning = self.p - a.p, self.v - a.v, self.w - a.w
+        parts = (
+            u - ca.cross(a.w, r),
+            turning,
+            self.Jv - a.Jv + so3.wed(r) @ a.Jw,
+            self.Jw - a.Jw,
+            self.dv
+            - a.dv
+            - ca.cross(a.dw, r)
+            - 2 * ca.cross(a.w, u)
+            + ca.cross(a.w, ca.cross(a.w, r)),
+            self.dw - a.dw - ca.cross(a.w, turning),
+        )
+        return FrameMotion(a.R.T @ r, a.R.T @ self.R, *(a.R.T @ part for part in parts))
 
 
 class Frames:

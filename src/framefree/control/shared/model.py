@@ -185,6 +185,13 @@ class ModelState(ActuatedState):
             return ca.DM.eye(self.model.n)
         return self._embedded.chart.E[:, self.model._order]
 
+    @cached_property
+    def drift(self) -> Matrix:
+        """Rates (nv) of all velocities where the independent ones keep theirs: dE/dt v."""
+        if self._embedded is None:
+            return ca.SX(self.tree.v.shape[0], 1)
+        return self._embedded.acceleration()
+
     @property
     def margin(self) -> Matrix:
         """How well the independent velocities determine the others, at most 1."""

@@ -1,6 +1,7 @@
 """Tasks: couplings and targets of frames as rows of the joint acceleration, and their solvers."""
 
 from framefree.control.shared.frames import FrameMotion, Frames
+from framefree.control.tasks.barriers import Barrier, Clearance, JointRange
 from framefree.control.tasks.base import Task, TaskRows, critical
 from framefree.control.tasks.coupling import RigidCoupling
 from framefree.control.tasks.frame_control import FrameControl, HeldBodyControl
@@ -8,6 +9,7 @@ from framefree.control.tasks.held import HeldObject
 from framefree.control.tasks.joint_control import JointControl
 from framefree.control.tasks.law import TaskControl
 from framefree.control.tasks.limited import LimitedTaskControl
+from framefree.control.tasks.pointing import DirectionControl, DistanceControl, GazeControl
 from framefree.control.tasks.report import LevelReport, TaskReport, task_report
 from framefree.control.tasks.solvers import (
     AccelerationBounds,
@@ -21,19 +23,30 @@ from framefree.control.tasks.solvers import (
     UdwadiaKalaba,
     Weighted,
 )
+from framefree.control.tasks.user_rows import PositionRows, VelocityRows
+from framefree.control.tasks.whole_body import CenterOfMassControl, MomentumControl
 
 __all__ = [
     "AccelerationBounds",
+    "Barrier",
+    "CenterOfMassControl",
+    "Clearance",
+    "DirectionControl",
+    "DistanceControl",
     "FrameControl",
     "FrameMotion",
     "Frames",
+    "GazeControl",
     "HeldBodyControl",
     "HeldObject",
     "JointControl",
+    "JointRange",
     "Kkt",
     "Level",
     "LevelReport",
     "LimitedTaskControl",
+    "MomentumControl",
+    "PositionRows",
     "ProxQp",
     "RigidCoupling",
     "Solver",
@@ -45,6 +58,7 @@ __all__ = [
     "TaskReport",
     "TaskRows",
     "UdwadiaKalaba",
+    "VelocityRows",
     "Weighted",
     "critical",
     "task_report",

@@ -1,20 +1,30 @@
-"""The tasks of a law at one state: rows, problem, and the way from acceleration to inputs."""
+"""The tasks of a law at one state: rows, problem, and the way from acceleration to inputs.
+
+Tasks state their rows on the accelerations of all joints of the tree, A_j a_j = b_j. Loops and
+couplings leave fewer of them free (`framefree.control.shared.model`), a_j = E a + drift, so that
+on the independent ones
+
+    A = A_j E,    b = b_j - A_j drift
+
+and everything that a solver sees, rows, mass and forces, is in these. Loops by which hands hold a
+`HeldObject` are left open: its grasps are tasks, and what they carry is split by the law.
+"""
 
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
 import casadi as ca
+import numpy as np
 
 from framefree.control.shared.allocation import Allocated, Allocation
 from framefree.control.shared.frames import Frames
-from framefree.control.shared.input_map import InputMap, unreached_directions
-from framefree.control.shared.model import ActuatedState, Model
+from framefree.control.shared.input_map import InputMap, rank, unreached_directions
+from framefree.control.shared.model import Model, at_configurations
 from framefree.control.tasks.base import Task, TaskRows
 from framefree.control.tasks.held import Grip, HeldObject
 from framefree.control.tasks.solvers.base import Level, TaskProblem
 from framefree.machine import Machine
-from framefree.motion.tree import Tree
 
 Matrix = Any
 Levels = tuple[tuple[Task, ...], ...]
@@ -25,10 +35,13 @@ class Assembly:
 
     Attributes
     ----------
-    M : (nv x nv)
-    bias : (nv)
-        Joint forces at zero acceleration: M a + bias is what motors and hands must give.
+    model : Model
+        The machine in independent velocities, its grasps open.
+    M : (n x n)
+    bias : (n)
+        Forces at zero acceleration: M a + bias is what motors and hands must give.
     rows : dict of task name to TaskRows
+        On the accelerations (nv) of all joints.
     """
 
     def __init__(
@@ -40,25 +53,40 @@ class Assembly:
         v: Matrix,
         reference: Mapping[str, Matrix],
     ) -> None:
-        self.state = Tree(machine.tree).at(x, v)
-        self.actuated = ActuatedState(self.state)
-        self.frames = Frames(self.state)
+        self.model = Model(machine if held is None else held.opened(machine))
+        self.state = self.model.at(x, v)
+        self.frames = Frames(self.state.tree)
         self.tasks = [task for level in levels for task in level]
         self.M = self.state.mass
-        self.bias = self.state.inverse(ca.SX(machine.nv, 1))
+        self.bias = self.state.inverse(ca.SX(self.n, 1))
         self.rows: dict[str, TaskRows] = {
             t.name: t.rows(self.frames, reference) for t in self.tasks
         }
         self._levels, self._held = levels, held
-        self._allocation = Allocation(Model(machine.tree))
+        self._allocation = Allocation(self.model)
+
+    @property
+    def n(self) -> int:
+        """Number of independent accelerations."""
+        return self.model.n
+
+    @property
+    def joints(self) -> Level:
+        """Accelerations (nv) of all joints as rows of the independent ones: A a + b."""
+        return Level(self.state.E, self.state.drift)
+
+    def reduced(self, A: Matrix, b: Matrix) -> Level:
+        """Return rows A a = b on the accelerations (nv) of all joints, on the independent ones."""
+        return Level(ca.SX(A) @ self.state.E, b - A @ self.state.drift)
 
     @cached_property
     def levels(self) -> tuple[Level, ...]:
         """A and b of every level."""
-        none = ca.SX(0, self.M.shape[0])
         return tuple(
-            Level(
-                ca.vertcat(none, *(self.rows[task.name].A for task in level)),
+            self.reduced(
+                ca.vertcat(
+                    ca.SX(0, self.state.E.shape[0]), *(self.rows[task.name].A for task in level)
+                ),
                 ca.vertcat(ca.SX(0, 1), *(task.b(self.rows[task.name]) for task in level)),
             )
             for level in self._levels
@@ -67,45 +95,58 @@ class Assembly:
     @cached_property
     def grip(self) -> Grip | None:
         """The grasps of the held body."""
-        return None if self._held is None else self._held.grip(self.frames)
+        return None if self._held is None else self._held.grip(self.frames, self.state)
 
     def motor_forces(self, tau: Matrix) -> Matrix:
-        """Return what motors must give (nv x k) of joint forces M a + bias, without pressure."""
+        """Return what motors must give (n x k) of forces M a + bias, without pressure."""
         return tau if self.grip is None else self.grip.transfer(tau)
 
     @property
     def pressure(self) -> Matrix:
-        """Joint forces (nv) that motors give so that hands press the held body."""
-        return ca.SX(self.M.shape[0], 1) if self.grip is None else self.grip.offset
+        """Forces (n) that motors give so that hands press the held body."""
+        return ca.SX(self.n, 1) if self.grip is None else self.grip.offset
 
     def inputs(self, a: Matrix) -> Allocated:
         """Return the inputs of least squares for an acceleration, and what they do not give."""
         force = self.motor_forces(self.M @ a + self.bias) + self.pressure
-        return self._allocation(self.actuated, force, self._metric)
+        return self._allocation(self.state, force, self._metric)
 
     @property
     def _metric(self) -> Matrix:
-        return ca.DM.eye(self.M.shape[0])
+        return ca.DM.eye(self.n)
 
     @property
     def idle_force(self) -> Matrix:
-        """Joint forces (nv) that inputs must give at zero acceleration: B u = idle_force."""
-        return self.motor_forces(self.bias) + self.pressure - self.actuated.input_bias
+        """Forces (n) that inputs must give at zero acceleration: B u = idle_force."""
+        return self.motor_forces(self.bias) + self.pressure - self.state.input_bias
 
     @property
     def input_rows(self) -> Level:
         """Inputs as rows of the acceleration: u = A a + b."""
-        inputs: InputMap = self._allocation.map(self.actuated.B, self._metric)
+        inputs: InputMap = self._allocation.map(self.state.B, self._metric)
         return Level(inputs.least(self.motor_forces(self.M)), inputs.least(self.idle_force))
 
     def exact(self) -> Level | None:
         """Return the rows of accelerations that the actuators can give: N tau = 0; None if all."""
-        carried = range(0) if self.grip is None else range(*self.grip.rows.indices(self.M.shape[0]))
-        rows = [k for k in range(self.M.shape[0]) if k not in carried]
-        N = unreached_directions(self.actuated.B, rows)
+        carried = [] if self.grip is None else self.grip.places
+        rows = [k for k in range(self.n) if k not in carried]
+        if not self.state.B.is_constant() and self._reach(rows) == len(rows):
+            return None
+        N = unreached_directions(self.state.B, rows)
         if not N.shape[0]:
             return None
         return Level(N @ self.motor_forces(self.M), -(N @ self.idle_force))
+
+    def _reach(self, rows: list[int]) -> int:
+        """Return how many directions of forces at some velocities the inputs reach.
+
+        In numbers, at configurations: with an expression, directions that are always reached would
+        be rounding errors.
+        """
+        x = ca.SX.sym("x", self.model.machine.nx)
+        B = self.model.at(x, ca.SX(self.model.machine.nv, 1)).B[rows, :]
+        samples = at_configurations(self.model.machine, x, B, self.model.samples(3))
+        return max((rank(sample) for sample in samples if np.isfinite(sample).all()), default=0)
 
     def problem(self, exact: bool) -> TaskProblem:
         """Return what is to be solved."""
@@ -113,12 +154,12 @@ class Assembly:
 
     def signals(self, a: Matrix) -> dict[str, Matrix]:
         """Return what is worth recording at an acceleration, beside what is unrealised."""
-        signals = {}
+        signals, joints = {}, self.joints.A @ a + self.joints.b
         for task in self.tasks:
             rows = self.rows[task.name]
             signals[f"{task.name}.error"] = rows.pose_error
             signals[f"{task.name}.velocity_error"] = rows.velocity_error
-            signals[f"{task.name}.residual"] = rows.A @ a - task.b(rows)
+            signals[f"{task.name}.residual"] = rows.A @ joints - task.b(rows)
         if self.grip is not None and self._held is not None:
             wrenches = self.grip.wrenches(self.M @ a + self.bias)
             for grasp, wrench in zip(self._held.grasps, wrenches, strict=True):

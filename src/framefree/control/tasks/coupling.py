@@ -9,6 +9,7 @@ import casadi as ca
 from framefree.control.shared.frames import Frames
 from framefree.control.tasks.base import Task, TaskRows
 from framefree.geometry import se3, so3
+from framefree.machine import Machine
 from framefree.machine.values import constant_pose, pose
 
 Matrix = Any
@@ -45,6 +46,11 @@ class RigidCoupling(Task):
     def __post_init__(self) -> None:
         object.__setattr__(self, "pose", pose(self.pose, f"the pose of task `{self.name}`"))
         self.settle_gains()
+
+    def check(self, machine: Machine) -> None:
+        """Refuse frames that the machine does not have."""
+        for frame in (self.frame_a, self.frame_b):
+            machine.frame(frame)
 
     def rows(self, frames: Frames, reference: Mapping[str, Matrix]) -> TaskRows:
         """Return the rows at a state."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from framefree.control.law import ControlError
 from framefree.control.shared.frames import Frames
+from framefree.control.shared.model import ModelState
 from framefree.control.tasks.coupling import RigidCoupling
 from framefree.machine import Free, Machine
 
@@ -63,11 +64,17 @@ class HeldObject:
             if machine.frame(grasp.frame_b).body != self.body:
                 raise ControlError(f"frame b of `{grasp.name}` must be on the body `{self.body}`")
 
-    def velocities(self, machine: Machine) -> slice:
-        """Return the velocities of the body's free joint."""
-        return machine.v_slice[machine.joints[machine.body_index[self.body]].name]
+    def opened(self, machine: Machine) -> Machine:
+        """Return the machine without the loops by which it holds the body."""
+        grasped = {(grasp.frame_a, grasp.frame_b) for grasp in self.grasps}
+        held = [
+            loop.name
+            for loop in machine.loops
+            if {(loop.frame_a, loop.frame_b), (loop.frame_b, loop.frame_a)} & grasped
+        ]
+        return machine.detach(*held) if held else machine
 
-    def grip(self, frames: Frames) -> "Grip":
+    def grip(self, frames: Frames, state: ModelState) -> "Grip":
         """Return the grasps at a state."""
         machine = frames.machine
         joint = machine.joints[machine.body_index[self.body]]
@@ -80,9 +87,10 @@ class HeldObject:
             lever = ca.cross(ca.repmat(r, 1, 3), body.R)
             X = ca.blockcat([[body.R, ca.SX(3, 3)], [-lever, body.R]])
             contacts.append(share * X)
-            reactions.append(ca.vertcat(hand.Jv - held.Jv, hand.Jw - held.Jw).T)
+            reactions.append(state.reduced(ca.vertcat(hand.Jv - held.Jv, hand.Jw - held.Jw).T))
             points.append(held.p)
-        return Grip(self.velocities(machine), contacts, reactions, self._pressure(points))
+        places = [state.model.v_names.index(name) for name in joint.v_names]
+        return Grip(places, contacts, reactions, self._pressure(points))
 
     def _pressure(self, points: list[Matrix]) -> list[Matrix]:
         """Return the wrench (6) of each hand that presses and does not move the body."""
@@ -101,34 +109,34 @@ class Grip(NamedTuple):
 
     Attributes
     ----------
-    rows : slice
-        Velocities of the body's free joint.
+    places : list of int
+        Where the velocities of the body's free joint are among the independent ones.
     contacts : list of (6 x 6)
         From the generalised force on the free joint to the wrench of each hand.
-    reactions : list of (nv x 6)
-        From that wrench to the joint forces that motors must give more than without the body.
+    reactions : list of (n x 6)
+        From that wrench to the forces on independent velocities that motors must give more than without the body.
     pressure : list of (6)
         Wrenches of the hands that do not move the body.
     """
 
-    rows: slice
+    places: list[int]
     contacts: list[Matrix]
     reactions: list[Matrix]
     pressure: list[Matrix]
 
     def transfer(self, tau: Matrix) -> Matrix:
-        """Return joint forces (nv x k) after hands have taken over what the body needs."""
-        load = tau[self.rows, :]
+        """Return forces (n x k) after hands have taken over what the body needs."""
+        load = tau[self.places, :]
         pairs = zip(self.reactions, self.contacts, strict=True)
         return tau + sum((r @ (c @ load) for r, c in pairs), ca.SX(tau.shape[0], tau.shape[1]))
 
     @property
     def offset(self) -> Matrix:
-        """Joint forces (nv) of the pressure."""
+        """Forces (n) of the pressure."""
         pairs = zip(self.reactions, self.pressure, strict=True)
         return sum((r @ p for r, p in pairs), ca.SX(self.reactions[0].shape[0], 1))
 
     def wrenches(self, tau: Matrix) -> list[Matrix]:
-        """Return the wrench (6) of each hand on the body, for joint forces before the transfer."""
-        load = tau[self.rows, :]
+        """Return the wrench (6) of each hand on the body, for forces before the transfer."""
+        load = tau[self.places, :]
         return [c @ load + p for c, p in zip(self.contacts, self.pressure, strict=True)]

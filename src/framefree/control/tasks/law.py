@@ -47,7 +47,8 @@ class TaskControl(LawOfTasks, Law):
     Parameters
     ----------
     machine : Machine
-        The model. Its loops are not looked at: what they join is to be a `RigidCoupling`.
+        The model. Loops and couplings are obeyed: the law works in the velocities that they leave
+        free (`Model`). Loops by which a held object is held are its grasps.
     levels : sequence of sequences of Task
         The most important first.
     solver : Solver
@@ -64,6 +65,15 @@ class TaskControl(LawOfTasks, Law):
     solver: Solver = field(default_factory=UdwadiaKalaba)
     held: HeldObject | None = None
     feasible: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        barriers = [task.name for level in self.levels for task in level if task.barrier]
+        if barriers:
+            raise ControlError(
+                f"task `{barriers[0]}` is a barrier, an inequality, which a law in closed form does "
+                "not take; use LimitedTaskControl"
+            )
 
     def control(
         self, t: Matrix, x: Matrix, v: Matrix, reference: Mapping[str, Matrix], memory: Matrix
@@ -84,6 +94,7 @@ def checked_levels(machine: Machine, levels: Any, held: HeldObject | None) -> Le
     for task in tasks:
         if not isinstance(task, Task):
             raise ControlError(f"`levels` must hold tasks, got {task!r}")
+        task.check(machine)
     names = [task.name for task in tasks]
     for name in names:
         if names.count(name) > 1:
