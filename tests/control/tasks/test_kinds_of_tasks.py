@@ -1,4 +1,4 @@
-"""Every kind of task: its rows are the derivatives of its errors, and errors obey their equation."""
+"""Every kind of task: rows are the derivatives of its errors, and errors obey their equation."""
 
 import casadi as ca
 import numpy as np
@@ -252,7 +252,7 @@ def test_velocity_errors_decay(kind):
 
 
 def test_a_posture_that_moves_is_followed_on_all_joints():
-    """Also by balls and a free base: errors vanish, and no faster or slower than their gains say."""
+    """Also by balls and a free base: errors vanish."""
     rng = np.random.default_rng(7)
     reference = moving_joints(FLOATING, rng)
     law = TaskControl(FLOATING, [[JointControl(FLOATING, Kp=100.0, Kd=None, moving=True)]])

@@ -48,7 +48,6 @@ class FrameMotion(NamedTuple):
         parts = (v, w, J[:3, :], J[3:, :], dv + ca.cross(w, v), dw)
         return cls(se3.position(G), R, *(R @ part for part in parts))
 
-
     def seen_from(self, a: "FrameMotion") -> "FrameMotion":
         """Return the motion relative to frame a, in its axes.
 

@@ -98,6 +98,4 @@ def following(rows: TaskRows, target: str, reference: Mapping[str, Matrix]) -> T
     if not target:
         return rows
     value, rate, second = (ca.SX(reference[f"{target}.{order}"]) for order in ORDERS)
-    return TaskRows(
-        rows.A, rows.rate - second, rows.velocity_error - rate, rows.pose_error - value
-    )
+    return TaskRows(rows.A, rows.rate - second, rows.velocity_error - rate, rows.pose_error - value)

@@ -114,7 +114,8 @@ class Grip(NamedTuple):
     contacts : list of (6 x 6)
         From the generalised force on the free joint to the wrench of each hand.
     reactions : list of (n x 6)
-        From that wrench to the forces on independent velocities that motors must give more than without the body.
+        From that wrench to the forces on independent velocities that motors must give more than
+        without the body.
     pressure : list of (6)
         Wrenches of the hands that do not move the body.
     """

@@ -96,12 +96,12 @@ class JointControl(Task):
     def rows(self, frames: Frames, reference: Mapping[str, Matrix]) -> TaskRows:
         """Return the rows at a state."""
         machine, x, v = frames.machine, frames.state.x, frames.state.v
-        x_d, v_d, a_d = ca.SX(ca.DM(self.posture)), None, None
-        if self.moving:
+        s, rate = ca.SX(v), ca.SX(machine.nv, 1)
+        if not self.moving:
+            e = machine.difference(ca.SX(ca.DM(self.posture)), x)
+        else:
             x_d, v_d, a_d = (ca.SX(reference[name]) for name in self.shapes)
-        e, s, rate = machine.difference(x_d, x), v, ca.SX(machine.nv, 1)
-        if self.moving:
-            s, rate = ca.SX(v), ca.SX(machine.nv, 1)
+            e = machine.difference(x_d, x)
             for joint in machine.joints:
                 own_x, own_v = machine.x_slice[joint.name], machine.v_slice[joint.name]
                 states = x_d[own_x], v_d[own_v], a_d[own_v], x[own_x], v[own_v]

@@ -71,8 +71,8 @@ class TaskControl(LawOfTasks, Law):
         barriers = [task.name for level in self.levels for task in level if task.barrier]
         if barriers:
             raise ControlError(
-                f"task `{barriers[0]}` is a barrier, an inequality, which a law in closed form does "
-                "not take; use LimitedTaskControl"
+                f"task `{barriers[0]}` is a barrier, an inequality, which a law in closed form "
+                "does not take; use LimitedTaskControl"
             )
 
     def control(

@@ -56,10 +56,7 @@ def summed(frames: Frames, bodies: tuple[str, ...]) -> _Sum:
         H = ca.cross(f, at.v) + spin + ca.cross(at.p, P)
         H_A = so3.wed(f) @ at.Jv + inertia @ at.Jw + so3.wed(at.p) @ P_A
         H_rate = (
-            ca.cross(f, at.dv)
-            + inertia @ at.dw
-            + ca.cross(at.w, spin)
-            + ca.cross(at.p, P_rate)
+            ca.cross(f, at.dv) + inertia @ at.dw + ca.cross(at.w, spin) + ca.cross(at.p, P_rate)
         )
         mass, weighted = mass + moments.total, weighted + f + moments.total * at.p
         momentum, A = momentum + ca.vertcat(P, H), A + ca.vertcat(P_A, H_A)
