@@ -21,6 +21,8 @@ from framefree.machine.actuators import (
     motors,
 )
 from framefree.machine.body import WORLD, Body
+from framefree.machine.contact import Contact
+from framefree.machine.contact_shape import ContactShape
 from framefree.machine.coupling import Coupling, Linear, Polynomial
 from framefree.machine.damper import Damper
 from framefree.machine.fluid import Fluid
@@ -47,6 +49,7 @@ from framefree.machine.keyframe import Keyframe
 from framefree.machine.loop import Loop
 from framefree.machine.machine import Machine
 from framefree.machine.pair_force import PairForce
+from framefree.machine.point_spring import PointSpring
 from framefree.machine.problems import MachineError, Problems, StateError
 from framefree.machine.shape import Shape
 from framefree.machine.spatial_tendon import Pulley, SpatialTendon, Wrap
@@ -59,6 +62,8 @@ __all__ = [
     "Actuator",
     "Body",
     "ConstantForce",
+    "Contact",
+    "ContactShape",
     "Continuous",
     "Coupling",
     "Custom",
@@ -93,6 +98,7 @@ __all__ = [
     "MuscleActivation",
     "PairForce",
     "Planar",
+    "PointSpring",
     "Polynomial",
     "Prismatic",
     "Problems",

@@ -25,6 +25,8 @@ The paths, with <xyz> one of x, y, z and <ij> one of xx, xy, xz, yy, yz, zz:
 ``<damper>.damping`` and so on            as for springs, N s/m
 ``<interaction>.<parameter>``              as the user has named them; ``.<i>`` and ``.<i>.<j>``
                                           for entries of vectors and matrices
+``<contact>.stiffness``                   also ``damping``, ``friction``, ``slip_speed``
+``<point spring>.stiffness``              also ``length``, ``damping``
 ``<loop>.length``                         m
 ``<actuator>.gain``, ``.gear``            of a JointForce
 ``<actuator>.torque_ratio``               of propellers; ``thrust_coefficient``,
@@ -62,6 +64,7 @@ from framefree.machine.actuators import (
     TiltingPropeller,
 )
 from framefree.machine.body import Body
+from framefree.machine.contact import Contact
 from framefree.machine.damper import Damper
 from framefree.machine.frame import Frame
 from framefree.machine.immersed import Immersed
@@ -69,6 +72,7 @@ from framefree.machine.interaction import Interaction
 from framefree.machine.joint import Joint
 from framefree.machine.loop import Loop
 from framefree.machine.names import NamedPart, all_names, find_all
+from framefree.machine.point_spring import PointSpring
 from framefree.machine.problems import MachineError, Problems
 from framefree.machine.spring import EulerSpring, Spring
 from framefree.machine.stretch import length_of
@@ -89,6 +93,8 @@ _POSES = {
 _SCALARS = {
     Joint: ("friction_width",),
     Loop: ("length",),
+    Contact: ("stiffness", "damping", "friction", "slip_speed"),
+    PointSpring: ("stiffness", "length", "damping"),
     JointForce: ("gain",),
     Propeller: ("torque_ratio",),
     TiltingPropeller: ("torque_ratio",),

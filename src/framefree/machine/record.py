@@ -8,6 +8,8 @@ import numpy as np
 from framefree.geometry.moments import Moments
 from framefree.machine import actuators, joints
 from framefree.machine.body import Body
+from framefree.machine.contact import Contact
+from framefree.machine.contact_shape import ContactShape
 from framefree.machine.coupling import Coupling, Linear, Polynomial
 from framefree.machine.damper import Damper
 from framefree.machine.fluid import Fluid
@@ -17,6 +19,7 @@ from framefree.machine.joint import Joint
 from framefree.machine.keyframe import Keyframe
 from framefree.machine.loop import Loop
 from framefree.machine.part import Part
+from framefree.machine.point_spring import PointSpring
 from framefree.machine.problems import MachineError
 from framefree.machine.shape import Shape
 from framefree.machine.spatial_tendon import Pulley, SpatialTendon, Wrap
@@ -42,6 +45,8 @@ _ACTUATORS = [
 _OTHERS = [
     Body,
     ConstantForce,
+    Contact,
+    ContactShape,
     Coupling,
     Damper,
     EulerSpring,
@@ -56,6 +61,7 @@ _OTHERS = [
     Linear,
     Loop,
     Moments,
+    PointSpring,
     Polynomial,
     Pulley,
     Shape,

@@ -21,7 +21,7 @@ INSIDE_ERROR = 1e-6
 Matrix = Any
 
 
-class Contact(NamedTuple):
+class WrapContact(NamedTuple):
     """Where a string touches: whether at all, the first and last point, and the way between."""
 
     touches: Matrix
@@ -30,7 +30,7 @@ class Contact(NamedTuple):
     length: Matrix
 
 
-def around_sphere(p0: Matrix, p1: Matrix, radius: float, side: Any) -> Contact:
+def around_sphere(p0: Matrix, p1: Matrix, radius: float, side: Any) -> WrapContact:
     """Return the contact of a string from p0 to p1 (3) with a sphere about the origin.
 
     `side` (3) is a point on the side where the string runs, or None; if it is inside of the sphere,
@@ -44,10 +44,10 @@ def around_sphere(p0: Matrix, p1: Matrix, radius: float, side: Any) -> Contact:
     axes = ca.horzcat(e0, e1)
     flat = _in_plane(axes.T @ p0, axes.T @ p1, radius, side, axes)
     touches = ca.logic_and(flat.touches, _off_center(p0, p1))
-    return Contact(touches, axes @ flat.first, axes @ flat.last, flat.length)
+    return WrapContact(touches, axes @ flat.first, axes @ flat.last, flat.length)
 
 
-def around_cylinder(p0: Matrix, p1: Matrix, radius: float, side: Any) -> Contact:
+def around_cylinder(p0: Matrix, p1: Matrix, radius: float, side: Any) -> WrapContact:
     """Return the contact with a cylinder about the z axis; see `around_sphere`.
 
     Seen along z it is a circle; the string rises evenly along its way.
@@ -60,7 +60,7 @@ def around_cylinder(p0: Matrix, p1: Matrix, radius: float, side: Any) -> Contact
     length = _root(flat.length**2 + (heights[1] - heights[0]) ** 2)
     touches = ca.logic_and(flat.touches, _off_center(p0, p1))
     first, last = ca.vertcat(flat.first, heights[0]), ca.vertcat(flat.last, heights[1])
-    return Contact(touches, first, last, length)
+    return WrapContact(touches, first, last, length)
 
 
 def length_of(vector: Matrix) -> Matrix:
@@ -68,7 +68,7 @@ def length_of(vector: Matrix) -> Matrix:
     return _root(ca.dot(vector, vector))
 
 
-def _in_plane(d0: Matrix, d1: Matrix, radius: float, side: Any, axes: Matrix) -> Contact:
+def _in_plane(d0: Matrix, d1: Matrix, radius: float, side: Any, axes: Matrix) -> WrapContact:
     if side is None:
         return _outside(d0, d1, radius, None)
     if float(np.linalg.norm(side)) < radius:
@@ -80,7 +80,7 @@ def _in_plane(d0: Matrix, d1: Matrix, radius: float, side: Any, axes: Matrix) ->
 # ---------------------------------------------------------------------- circles, from outside
 
 
-def _outside(d0: Matrix, d1: Matrix, radius: float, side: Matrix | None) -> Contact:
+def _outside(d0: Matrix, d1: Matrix, radius: float, side: Matrix | None) -> WrapContact:
     """Return the contact with a circle: the direct way round, or the other one.
 
     The string goes the other way, touching or not, where the side lies opposite to all points
@@ -98,7 +98,7 @@ def _outside(d0: Matrix, d1: Matrix, radius: float, side: Matrix | None) -> Cont
     ways = [_tangents(d0, d1, radius, sign) for sign in (1, -1)]
     first, last = (ca.if_else(clockwise, a, b) for a, b in zip(*ways, strict=True))
     length = radius * ca.if_else(clockwise, _turn(*ways[0]), _turn(*reversed(ways[1])))
-    return Contact(ca.logic_and(ca.logic_and(beyond, apart), hits), first, last, length)
+    return WrapContact(ca.logic_and(ca.logic_and(beyond, apart), hits), first, last, length)
 
 
 def _nearest(d0: Matrix, d1: Matrix) -> Matrix:
@@ -134,7 +134,7 @@ def _wedge(a: Matrix, b: Matrix) -> Matrix:
 # ---------------------------------------------------------------------- circles, from inside
 
 
-def _inside(d0: Matrix, d1: Matrix, radius: float) -> Contact:
+def _inside(d0: Matrix, d1: Matrix, radius: float) -> WrapContact:
     """Return the one point at which a string between points outside runs through a circle.
 
     Both its parts make the same angle t with the radius there: asin(A sin t) + asin(B sin t) + G =
@@ -156,7 +156,7 @@ def _inside(d0: Matrix, d1: Matrix, radius: float) -> Contact:
     middle = (d0 + d1) / length_of(d0 + d1)
     point = radius * ca.if_else(same, middle, turned)
     touches = ca.logic_and(beyond, ca.logic_not(ca.logic_or(crosses, opposite)))
-    return Contact(touches, point, point, ca.SX(0))
+    return WrapContact(touches, point, point, ca.SX(0))
 
 
 def _equal_angles(A: Matrix, B: Matrix, G: Matrix) -> Matrix:

@@ -1,0 +1,184 @@
+"""Contact and point springs by themselves: geometry, forces, energy, what is refused."""
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from framefree.geometry import Moments, se3
+from framefree.machine import (
+    Body,
+    Contact,
+    ContactShape,
+    Free,
+    Joint,
+    Machine,
+    MachineError,
+    PointSpring,
+)
+from framefree.machine.contact_shape import PAIRS
+
+SHAPES = {
+    "half_space": ContactShape("half_space"),
+    "sphere": ContactShape("sphere", 0.3, (0.05, -0.02, 0.1)),
+    "capsule": ContactShape("capsule", (0.2, 0.5)),
+    "cylinder": ContactShape("cylinder", (0.3, 0.4)),
+    "disk": ContactShape("disk", 0.3),
+    "box": ContactShape("box", (0.4, 0.5, 0.6)),
+}
+KINDS = [*PAIRS, *((b, a) for a, b in PAIRS if a != b)]
+
+
+def contact(a, b, **numbers):
+    fields = {"stiffness": 1e4, "damping": 0.4, "friction": 0.7, "slip_speed": 0.05} | numbers
+    return Contact("touch", "world", "body", SHAPES[a], SHAPES[b], **fields)
+
+
+def pose(xi):
+    return np.array(se3.exp(xi))
+
+
+def overlapping(part, rng):
+    """Random poses in which the shapes overlap a little."""
+    G, _xi = ca.SX.sym("G", 4, 4), ca.SX.sym("xi", 6)
+    depth = ca.mmax(ca.vertcat(*(place.depth for place in part.places(G))))
+    function = ca.Function("depth", [G], [depth])
+    found = []
+    while len(found) < 6:
+        start = pose(rng.normal(size=6))
+        for scale in np.linspace(2.0, 0.0, 400):
+            moved = start.copy()
+            moved[:3, 3] *= scale
+            if 0.01 < float(function(moved)) < 0.05:
+                found.append(moved)
+                break
+    return found
+
+
+@pytest.mark.parametrize("kinds", KINDS, ids="-".join)
+@pytest.mark.parametrize("exponent", [1, 1.5])
+def test_energy_is_exact(kinds, exponent):
+    """twist . wrench = -dV/dt - dissipation, with dV/dt by differences and dissipation >= 0."""
+    rng, part = np.random.default_rng(0), contact(*kinds, exponent=exponent)
+    G, xi = ca.SX.sym("G", 4, 4), ca.SX.sym("xi", 6)
+    values = ca.Function(
+        "values",
+        [G, xi],
+        [part.wrench_at(G, xi, 0), part.energy_at(G, 0), part.dissipation_at(G, xi, 0)],
+    )
+    for place in overlapping(part, rng):
+        for size in (0.1, 1.0, 10.0):
+            twist = size * rng.normal(size=6)
+            wrench, V, lost = (np.array(v).ravel() for v in values(place, twist))
+            assert V[0] > 0
+            assert lost[0] >= 0
+            h = 1e-6 / size
+            ends = [float(values(place @ pose(s * h * twist), twist)[1]) for s in (1, -1)]
+            balance = wrench @ twist + (ends[0] - ends[1]) / (2 * h) + lost[0]
+            assert abs(balance) < 1e-5 * (np.abs(wrench * twist).max() + lost[0])
+
+
+@pytest.mark.parametrize("kinds", KINDS, ids="-".join)
+def test_the_normal_force_acts_along_the_normal_at_the_point(kinds):
+    """The slope of the depth is the normal at the place of contact: (-n, -p x n)."""
+    rng, part = np.random.default_rng(1), contact(*kinds)
+    G = ca.SX.sym("G", 4, 4)
+    outputs = []
+    for point, slope in zip(part.places(G), part._depth_slopes(G), strict=True):
+        outputs += [
+            point.depth,
+            -ca.vertcat(point.normal, ca.cross(point.point, point.normal)) - slope,
+        ]
+    function = ca.Function("gap", [G], outputs)
+    bar = 1e-4 if {"disk", "cylinder"} & set(kinds) else 1e-9  # a rim is smooth, not sharp
+    for place in overlapping(part, rng):
+        values = function(place)
+        for k in range(0, len(values), 2):
+            assert np.abs(np.array(values[k + 1])).max() < bar
+
+
+def test_nothing_acts_apart_and_slopes_are_finite():
+    for kinds in KINDS:
+        part = contact(*kinds)
+        G, xi = ca.SX.sym("G", 4, 4), ca.SX.sym("xi", 6)
+        wrench = part.wrench_at(G, xi, 0)
+        slopes = [ca.jacobian(wrench, ca.vec(G)), ca.jacobian(wrench, xi)]
+        function = ca.Function("f", [G, xi], [wrench, *slopes])
+        far = pose(np.array([0, 0, 3.0 if kinds[0] == "half_space" else -3.0, 0.3, 0.2, 0.1]))
+        values = [np.array(v) for v in function(far, np.zeros(6))]
+        assert all(np.isfinite(v).all() for v in values)
+        assert not values[0].any()
+
+
+def test_depths_of_known_places():
+    lowest = contact("half_space", "box").places(pose(np.array([0, 0, 0.25, 0, 0, 0.4])))
+    depths = np.array([float(place.depth) for place in lowest])
+    assert np.allclose(np.sort(depths), [-0.55] * 4 + [0.05] * 4)
+    wheel = contact("half_space", "disk").places(pose(np.array([0, 0, 0.0, np.pi / 2, 0, 0])))
+    assert abs(float(wheel[0].depth) - 0.3) < 1e-12
+    flat = contact("half_space", "disk").places(np.eye(4))
+    assert float(flat[0].depth) == 0.0
+    pair = Contact("c", "a", "b", ContactShape("sphere", 1), ContactShape("sphere", 2), 1.0)
+    (place,) = pair.places(pose(np.array([2.9, 0, 0, 0, 0, 0])))
+    assert np.isclose(float(place.depth), 0.1)
+    assert np.allclose(np.array(ca.DM(place.point)).ravel(), [-1.95, 0, 0])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ContactShape("ball", 1), "no contact shape `ball`.*`sphere`"),
+        (lambda: ContactShape("sphere", 0.0), "must be positive"),
+        (lambda: ContactShape("box", (1, 2)), "is x, y, z"),
+        (lambda: contact("box", "box"), "contact `touch`: `box` and `box`.*put spheres"),
+        (lambda: contact("half_space", "half_space"), "two half-spaces"),
+        (lambda: contact("half_space", "sphere", stiffness=-1.0), "`stiffness`.*positive"),
+        (lambda: contact("half_space", "sphere", slip_speed=0.0), "`slip_speed`.*positive"),
+        (lambda: contact("half_space", "sphere", friction=np.nan), "`friction`.*finite"),
+        (lambda: contact("half_space", "sphere", exponent=2), "must be 1 or 1.5"),
+        (lambda: Contact("c", "world", "b", "floor", SHAPES["box"], 1.0), "must be a ContactShape"),
+        (lambda: PointSpring("s", "a", "b", -1.0), "`stiffness`.*zero or more"),
+        (lambda: PointSpring("s", "a", "b", 1.0, width=0.0), "`width`.*positive"),
+    ],
+)
+def test_wrong_descriptions_are_refused(make, message):
+    with pytest.raises(MachineError, match=message):
+        make()
+
+
+def test_plain_data_and_tunable_numbers():
+    body = Body("body", Moments.of_body(1.0, (0, 0, 0), np.eye(3)))
+    spring = PointSpring("spring", "world", "body", 10.0, 0.5, 1.0, (0, 0, 1))
+    parts = [contact("half_space", "box"), spring]
+    machine = Machine([body], [Joint("base", Free(), "world", "body")], interactions=parts)
+    assert Machine.from_dict(machine.to_dict()) == machine
+    tuned = machine.tunable("touch.friction", "spring.length")
+    assert tuned.parameters.defaults.tolist() == [0.7, 0.5]
+    assert tuned.with_parameters({"touch.friction": 0.2}).interactions[0].friction == 0.2
+
+
+def test_a_point_spring_against_its_closed_form():
+    part = PointSpring("s", "a", "b", 20.0, 0.5, 3.0, (0, 0, 1.0), (0.1, 0, 0))
+    rng = np.random.default_rng(2)
+    for _ in range(5):
+        G, xi = pose(rng.normal(size=6)), rng.normal(size=6)
+        d = G[:3, :3] @ [0.1, 0, 0] + G[:3, 3] - [0, 0, 1.0]
+        speed = G[:3, :3] @ (xi[:3] + np.cross(xi[3:], [0.1, 0, 0]))
+        L = np.linalg.norm(d)
+        force = -(20 * (L - 0.5) + 3 * d @ speed / L) * d / L
+        wrench = np.array(ca.DM(part.wrench_at(G, xi, 0))).ravel()
+        assert np.allclose(G[:3, :3] @ wrench[:3], force, rtol=1e-9)
+        assert np.allclose(wrench[3:], np.cross([0.1, 0, 0], wrench[:3]))
+        assert np.isclose(float(part.energy_at(G, 0)), 10 * (L - 0.5) ** 2, rtol=1e-8)
+        lost = float(part.dissipation_at(G, xi, 0))
+        balance = wrench @ xi + float(part.energy_rate(G, xi, 0)) + lost
+        assert abs(balance) < 1e-9 * (1 + lost)
+
+
+def test_a_point_spring_of_length_zero_has_no_force():
+    part = PointSpring("s", "a", "b", 20.0, 0.5, 3.0)
+    G, xi = ca.SX.sym("G", 4, 4), ca.SX.sym("xi", 6)
+    wrench = part.wrench_at(G, xi, 0)
+    function = ca.Function("f", [G, xi], [wrench, ca.jacobian(wrench, ca.vec(G))])
+    value, slope = (np.array(v) for v in function(np.eye(4), np.ones(6)))
+    assert np.abs(value).max() < 1e-9
+    assert np.isfinite(slope).all()
