@@ -4,6 +4,7 @@ from framefree.gallery.scenarios.classics.double_pendulum import DoublePendulum
 from framefree.gallery.scenarios.classics.four_bar import FourBar
 from framefree.gallery.scenarios.classics.free_body import FreeBody
 from framefree.gallery.scenarios.classics.heavy_top import HeavyTop
+from framefree.gallery.scenarios.contact.bounce import Bounce
 from framefree.gallery.scenarios.cooperation.arm_pose import ArmPose
 from framefree.gallery.scenarios.cooperation.dual_arm import DualArm
 from framefree.gallery.scenarios.cooperation.dual_arm_limits import DualArmLimits
@@ -39,6 +40,7 @@ _CLASSES: tuple[type[Scenario], ...] = (
     FourBar,
     DoublePendulum,
     FreeBody,
+    Bounce,
     Crane,
     CraneReconfigured,
     FiveBar,

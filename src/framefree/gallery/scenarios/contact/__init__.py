@@ -1,0 +1,1 @@
+"""Scenarios of bodies that touch."""
