@@ -41,6 +41,7 @@ from framefree.gallery.machines.planar import (
 from framefree.gallery.machines.rover import rover_arm
 from framefree.gallery.machines.scara import scara
 from framefree.gallery.machines.space_arm import space_arm
+from framefree.gallery.machines.touching import ball, block, coin, resting_arm, stack
 from framefree.lazy import lazy
 from framefree.machine import Free, Machine, Planar
 
@@ -84,6 +85,11 @@ MACHINES: dict[str, Callable[[], Machine]] = {
     "two-masses": two_masses,
     "tumbler": tumbler,
     "planar-body": planar_body,
+    "ball": ball,
+    "block": block,
+    "coin": coin,
+    "stack": stack,
+    "resting-arm": resting_arm,
 }
 """Machines that commands take by name, in place of a file."""
 

@@ -74,6 +74,8 @@ class Contact(PairForce):
     slip_speed: Any = 1e-3
     exponent: float = 1.5
 
+    smooth = False
+
     def __post_init__(self) -> None:
         checked_name(self.name, "a contact")
         for field in ("shape_a", "shape_b"):

@@ -39,6 +39,8 @@ class PairForce(Part, ABC):
     frame_b: ClassVar[str]
 
     frame_fields = ("frame_a", "frame_b")
+    smooth: ClassVar[bool] = True
+    """Whether integrators keep their order: contact, which sets in at a kink, does not."""
 
     @abstractmethod
     def wrench_at(self, pose: Any, twist: Any, time: Any) -> Any:
@@ -119,6 +121,10 @@ class ConservativePart(PairForce):
 
 
 def conservative(forces: Any) -> tuple[ConservativePart, ...]:
-    """Return what is left of forces between frames without losses, time standing still at zero."""
-    held = [force.held_at(0.0) for force in forces]
+    """Return what is left of forces between frames without losses, time standing still at zero.
+
+    Of smooth ones: where forces set in at a kink, an integration does not show whether energy is
+    kept; that is seen from the power at single states.
+    """
+    held = [force.held_at(0.0) for force in forces if force.smooth]
     return tuple(ConservativePart(f.name, f.frame_a, f.frame_b, f) for f in held if f.stores)

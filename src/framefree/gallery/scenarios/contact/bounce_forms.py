@@ -1,5 +1,7 @@
 """Closed forms of bodies that bounce, slide, rock, spin and roll on a plane."""
 
+from typing import Any
+
 import numpy as np
 from scipy.integrate import quad
 from scipy.optimize import brentq
@@ -12,14 +14,13 @@ def speed_after_impact(speed: float, damping: float) -> float:
     m v dv = -k d^m (1 + c v) dd, both sides integrate in closed form.
     """
     c, highest = damping, min(speed, 1 / damping)
-    return float(
-        brentq(
-            lambda out: c * (speed + out) - np.log((1 + c * speed) / (1 - c * out)),
-            0.0 if highest < speed else 1e-12 * speed,
-            highest * (1 - 1e-13),
-            xtol=1e-15,
-        )
+    result: Any = brentq(
+        lambda out: c * (speed + out) - np.log((1 + c * speed) / (1 - c * out)),
+        0.0,
+        highest * (1 - 1e-13),
+        xtol=1e-15,
     )
+    return float(result)
 
 
 def sliding_distance(first: float, last: float, deceleration: float, slip_speed: float) -> float:
