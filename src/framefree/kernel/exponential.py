@@ -43,22 +43,6 @@ LOG = [
     )
 ]
 
-# tanh(x) = x + x^3 T(x^2) for |x| <= 0.4; error 2^-59.
-TANH = [
-    float.fromhex(h)
-    for h in (
-        "-0x1.555555555553fp-2",
-        "0x1.111111110e4efp-3",
-        "-0x1.ba1ba1b65f825p-5",
-        "0x1.664f4744e085dp-6",
-        "-0x1.226df972512abp-7",
-        "0x1.d6c61f4bd9a56p-9",
-        "-0x1.7cab144a460f7p-10",
-        "0x1.2a9cd54728f2cp-11",
-        "-0x1.6e25838b600ccp-13",
-    )
-]
-
 
 def _reduce(code: Code, x: str) -> tuple[str, str, str]:
     """Write x = k ln(2) + r; return k (in the low bits of a double), k as a double, exp(r) - 1."""
@@ -90,18 +74,22 @@ def exp(code: Code, x: str) -> str:
 def tanh(code: Code, x: str) -> str:
     """Emit tanh(x) = e/(e + 2) with e = exp(2|x|) - 1 = 2^k (exp(r) - 1) + (2^k - 1).
 
-    Small arguments have a polynomial of their own, as the sum for e cancels there.
+    For k = 0 the sum is exp(r) - 1 itself, with all its digits; for k > 0 it is at least 0.4. The
+    quotient is corrected by what it leaves and by what rounding took from e + 2.
     """
     size, limit = code.call("fabs", x), code.constant(22.0)  # beyond, tanh is 1
     size = code.select(code.compare("ogt", size, limit), limit, size)
     shifted, _, rest = _reduce(code, code.add(size, size))
     scale = _power_of_two(code, code.to_bits(shifted))
     e = code.fma(rest, scale, code.sub(scale, code.constant(1.0)))
-    value = code.div(e, code.add(e, code.constant(2.0)))
-    z = code.mul(size, size)
-    small = code.fma(code.mul(z, size), code.polynomial(z, TANH), size)
-    near = code.compare("ole", size, code.constant(0.4))
-    return code.call("copysign", code.select(near, small, value), x)
+    two = code.constant(2.0)
+    total = code.add(e, two)
+    lost = code.add(code.sub(two, total), e)
+    inverse = code.div(code.constant(1.0), total)
+    value = code.mul(e, inverse)
+    minus = code.neg(value)
+    left = code.fma(minus, lost, code.fma(minus, total, e))
+    return code.call("copysign", code.fma(left, inverse, value), x)
 
 
 def log(code: Code, x: str) -> str:
