@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from framefree.kernel import compile
 from framefree.kernel import program as program_module
-from framefree.kernel.graph import Builder, Graph, Port, operands, read
+from framefree.kernel.graph import Builder, Graph, Port, operands
 from framefree.kernel.optimise import fuse, optimise, pair_sin_cos, share_reciprocals
 from framefree.kernel.program import lay_out
+from framefree.kernel.reading import read
 from framefree.kernel.target import host
 
 

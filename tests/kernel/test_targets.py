@@ -10,9 +10,9 @@ from framefree.kernel import interpreter, native
 from framefree.kernel import kernel as kernel_module
 from framefree.kernel.call import Caller
 from framefree.kernel.code import EXTERNALS
-from framefree.kernel.graph import read
 from framefree.kernel.optimise import optimise
 from framefree.kernel.program import lay_out
+from framefree.kernel.reading import read
 from framefree.kernel.target import Target, host
 
 X86 = pytest.mark.skipif(platform.machine().lower() not in ("x86_64", "amd64"), reason="x86 only")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from framefree.kernel.arraycode import define_call
 from framefree.kernel.code import Code, Module
 from framefree.kernel.program import GROUPS, KernelProgram
 from framefree.kernel.rows import define_gather, define_scatter
@@ -26,7 +27,8 @@ def define_program(module: Module, program: KernelProgram) -> None:
     It returns 0, or 1 if there is no memory for the workspace.
     """
     for index, stage in enumerate(program.stages):
-        define_stage(module, f"stage{index}", program, stage)
+        define = define_call if stage.is_call(program.graph) else define_stage
+        define(module, f"stage{index}", program, stage)
     _define_tiles(module, program)
     define_outer(module, program, "run", "tiles", "")
 

@@ -13,11 +13,12 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from framefree.kernel import cache
-from framefree.kernel.graph import Port, read
+from framefree.kernel.graph import Port
 from framefree.kernel.interpreter import HEADER
 from framefree.kernel.native import TileLayout, assembly, compile_object
 from framefree.kernel.optimise import optimise
 from framefree.kernel.program import GROUPS, lay_out
+from framefree.kernel.reading import read
 from framefree.kernel.target import Target
 
 
@@ -37,7 +38,7 @@ def build(
     if key is not None and (stored := cache.load(key, place)) is not None:
         length = int.from_bytes(stored[:4], "little")
         return stored[4 + length :], TileLayout(**json.loads(stored[4 : 4 + length]))
-    program = lay_out(optimise(read(function, inputs, outputs), fma=target.fma))
+    program = lay_out(optimise(read(function, inputs, outputs, calls=True), fma=target.fma))
     binary = compile_object(assembly(program, target), target)
     layout = TileLayout(rows=target.lanes * GROUPS, weight=program.weight)
     if key is not None:

@@ -58,6 +58,8 @@ class Module:
         self._functions: dict[str, str] = {}
         self._intrinsics: set[str] = set()
         self._constants: dict[str, int] = {}
+        self._numbers: dict[tuple[str, ...], int] = {}
+        self._names: dict[object, str] = {}
 
     def has(self, name: str) -> bool:
         """Tell whether the function exists or is being written."""
@@ -76,6 +78,15 @@ class Module:
         """Return the place of a constant in the table of constant vectors."""
         return self._constants.setdefault(bits(value), len(self._constants))
 
+    def numbers(self, values: tuple[float, ...]) -> str:
+        """Return the address of constant doubles that follow one another."""
+        key = tuple(map(bits, values))
+        return f"@numbers{self._numbers.setdefault(key, len(self._numbers))}"
+
+    def name_of(self, key: object, prefix: str) -> str:
+        """Return a name of a function that belongs to `key`."""
+        return self._names.setdefault(key, f"{prefix}{len(self._names)}")
+
     def define(self, name: str, header: str, code: "Code", attributes: str = "nounwind") -> None:
         """Add a function whose body is `code`."""
         body = "\n".join(code.lines)
@@ -86,8 +97,17 @@ class Module:
         table = f"@table = internal global [{len(EXTERNALS)} x ptr] zeroinitializer\n"
         address = "define ptr @table_address() nounwind {\n  ret ptr @table\n}\n"
         metadata = '!0 = !{}\n!1 = !{!"branch_weights", i32 1, i32 100000}\n'
-        parts = [table, self._constant_table(), *sorted(self._intrinsics), address]
+        parts = [table, self._constant_table(), *self._number_tables()]
+        parts += [*sorted(self._intrinsics), address]
         return "\n".join([*parts, *self._functions.values(), metadata])
+
+    def _number_tables(self) -> list[str]:
+        tables = []
+        for values, k in self._numbers.items():
+            listed = ", ".join(f"double {value}" for value in values)
+            kind = f"[{len(values)} x double]"
+            tables.append(f"@numbers{k} = internal constant {kind} [{listed}], align 64")
+        return tables
 
     def _constant_table(self) -> str:
         vector = f"<{self.target.lanes} x double>"
@@ -279,3 +299,11 @@ class Code:
         """Return the smaller of two ``i64``."""
         less = self.put(f"icmp slt i64 {a}, {b}")
         return self.put(f"select i1 {less}, i64 {a}, i64 {b}")
+
+
+def spread(code: Code, pointer: str) -> str:
+    """Load a double into every lane."""
+    v = code.vector
+    scalar = code.load("double", pointer)
+    one = code.put(f"insertelement {v} poison, double {scalar}, i64 0")
+    return code.put(f"shufflevector {v} {one}, {v} poison, <{code.lanes} x i32> zeroinitializer")

@@ -1,8 +1,10 @@
 """The scalar expression graph that every compiled form is made from.
 
-`read` turns a `casadi.Function` into a `Graph`: a list of nodes in order of evaluation (each a
-tuple ``(operation, operand, ...)``) and the places where results leave. Values are numbered: a
-node is an integer, and equal expressions are one node.
+`framefree.kernel.reading` turns a `casadi.Function` into a `Graph`: a list of nodes in order of
+evaluation (each a tuple ``(operation, operand, ...)``) and the places where results leave. Values
+are numbered: a node is an integer, and equal expressions are one node. A call of a function of
+matrices is a node too, whose operation is the function (`framefree.kernel.matrices`); what it
+gives is read by nodes ``(Element(k), call)``.
 
 Inputs and outputs are addressed by ``(port, index)`` where ``index`` counts the elements of the
 NumPy array in C order; CasADi counts in Fortran order and skips structural zeros, NumPy does not.
@@ -24,6 +26,14 @@ class CompileError(FramefreeError, ValueError):
 
 # A node: ("const", value) | ("input", port, index) | (operation, node, ...)
 Node = tuple
+
+
+@dataclass(frozen=True)
+class Element:
+    """The operation that takes element `index` of all that a call gives."""
+
+    index: int
+
 
 ZERO = -1  # in `Graph.results`: an element that is structurally zero
 
@@ -79,7 +89,6 @@ BINARY = {
 # "fnma" c - a*b round once, and appear only after `fuse`.
 TRUTHS = frozenset({"lt", "le", "eq", "ne", "not", "and", "or"})  # their value is 0 or 1
 COMMUTATIVE = frozenset({"add", "mul", "eq", "ne", "and", "or"})
-NAMES = {v: k for k, v in vars(ca).items() if k.startswith("OP_")}
 
 
 @dataclass(frozen=True)
@@ -117,6 +126,11 @@ class Graph:
 def operands(node: Node) -> Sequence[int]:
     """Return the nodes that a node reads."""
     return () if node[0] in ("const", "input") else node[1:]
+
+
+def is_leaf(node: Node) -> bool:
+    """Tell whether a node needs no code: it is there already, as a constant or in a slot."""
+    return node[0] in ("const", "input") or isinstance(node[0], Element)
 
 
 def uses(nodes: Sequence[Node], results: Sequence[Sequence[int]]) -> list[int]:
@@ -239,90 +253,6 @@ class Builder:
         return power if value > 0 else self.add("div", one, power)
 
 
-def read(function: ca.Function, inputs: Sequence[Port], outputs: Sequence[Port]) -> Graph:
-    """Read a `casadi.Function` into a `Graph`.
-
-    Parameters
-    ----------
-    function : casadi.Function
-        Any function that CasADi can expand to scalar operations.
-    inputs, outputs : sequence of Port
-        Names and NumPy shapes, of the function's own sizes.
-    """
-    function = expand(function)
-    builder = Builder()
-    work: list[int] = [0] * function.sz_w()
-    places = [_c_order(function.sparsity_in(i)) for i in range(function.n_in())]
-    leaves = [_c_order(function.sparsity_out(i)) for i in range(function.n_out())]
-    results = [[ZERO] * port.size for port in outputs]
-    identity, sources, target, constant = (
-        function.instruction_id,
-        function.instruction_input,
-        function.instruction_output,
-        function.instruction_constant,
-    )
-    for k in range(function.n_instructions()):
-        operation = identity(k)
-        if operation == ca.OP_OUTPUT:
-            port, nonzero = target(k)
-            results[port][leaves[port][nonzero]] = work[sources(k)[0]]
-        elif operation == ca.OP_INPUT:
-            port, nonzero = sources(k)
-            work[target(k)[0]] = builder.add("input", port, places[port][nonzero])
-        elif operation == ca.OP_CONST:
-            work[target(k)[0]] = builder.add("const", constant(k))
-        else:
-            numbers = [work[i] for i in sources(k)]
-            work[target(k)[0]] = _translate(function, builder, operation, numbers)
-    return clean(Graph(tuple(inputs), tuple(outputs), tuple(builder.nodes), _freeze(results)))
-
-
-def expand(function: ca.Function) -> ca.Function:
-    """Return the function as scalar operations, or say why that is impossible."""
-    if not function.is_a("SXFunction"):
-        try:
-            function = function.expand()
-        except RuntimeError as error:
-            raise CompileError(
-                f"`{function.name()}` cannot be compiled: CasADi cannot expand it to scalar "
-                f"operations ({str(error).strip().splitlines()[-1]})"
-            ) from error
-    if function.has_free():
-        names = ", ".join(f"`{name}`" for name in function.get_free())
-        raise CompileError(f"`{function.name()}` has free variables: {names}")
-    return function
-
-
-def _translate(function: ca.Function, builder: Builder, operation: int, numbers: list[int]) -> int:
-    if operation in BINARY:
-        return builder.add(BINARY[operation], *numbers)
-    if operation in UNARY:
-        return builder.add(UNARY[operation], *numbers)
-    if operation == ca.OP_SQ:
-        return builder.add("mul", numbers[0], numbers[0])
-    if operation == ca.OP_TWICE:
-        return builder.add("add", numbers[0], numbers[0])
-    if operation == ca.OP_INV:
-        return builder.add("div", builder.add("const", 1.0), numbers[0])
-    if operation == ca.OP_IF_ELSE_ZERO:
-        return builder.add("select", *numbers, builder.add("const", 0.0))
-    if operation in (ca.OP_ASSIGN, ca.OP_LIFT, ca.OP_PRINTME):
-        return numbers[0]
-    name = NAMES.get(operation, str(operation))
-    raise CompileError(f"`{function.name()}` uses the operation `{name}`, which is not supported")
-
-
-def _c_order(pattern: ca.Sparsity) -> list[int]:
-    """Give for each structural nonzero its index among all elements in C order."""
-    rows, columns = pattern.get_triplet()
-    width = pattern.size2()
-    return [row * width + column for row, column in zip(rows, columns, strict=True)]
-
-
-def _freeze(results: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
-    return tuple(tuple(elements) for elements in results)
-
-
 def clean(graph: Graph) -> Graph:
     """Drop the nodes that no result needs."""
     needed = [False] * len(graph.nodes)
@@ -339,8 +269,8 @@ def clean(graph: Graph) -> Graph:
         if needed[number]:
             renumber[number] = len(nodes)
             nodes.append(_renumbered(node, renumber))
-    results = [[renumber[element] for element in elements] for elements in graph.results]
-    return Graph(graph.inputs, graph.outputs, tuple(nodes), _freeze(results))
+    results = tuple(tuple(renumber[element] for element in elements) for elements in graph.results)
+    return Graph(graph.inputs, graph.outputs, tuple(nodes), results)
 
 
 def _renumbered(node: Node, renumber: Sequence[int]) -> Node:

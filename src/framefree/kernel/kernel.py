@@ -11,8 +11,9 @@ from framefree.kernel import interpreter
 from framefree.kernel.build import build
 from framefree.kernel.c_source import CSource, c_source
 from framefree.kernel.call import Caller
-from framefree.kernel.graph import CompileError, Graph, Port, read
+from framefree.kernel.graph import CompileError, Graph, Port
 from framefree.kernel.native import load_object
+from framefree.kernel.reading import read
 from framefree.kernel.rollout import Rollout, RolloutOptions, roll
 from framefree.kernel.target import host
 

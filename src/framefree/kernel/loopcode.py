@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from framefree.kernel.batch import TILES, Tile, over_tiles, set_fixed
-from framefree.kernel.code import Code, Module
+from framefree.kernel.code import Code, Module, spread
 from framefree.kernel.program import KernelProgram, Stage
 from framefree.kernel.stages import StageBody
 
@@ -110,21 +110,13 @@ class _CallBody(StageBody):
         node = self.nodes[number]
         if number not in self.values and node[0] == "input" and self.constant[node[1]]:
             pointer, index = self.places[self.stage.loads[number]]
-            self.values[number] = _spread(self.code, self.code.offset(pointer, index, 8))
+            self.values[number] = spread(self.code, self.code.offset(pointer, index, 8))
         return super().value(number)
 
     def _place(self, slot: int) -> tuple[str, int]:
         pointer, index = self.places[slot]
         size = self.code.lanes * 8
         return self.code.offset(pointer, index, size), size
-
-
-def _spread(code: Code, pointer: str) -> str:
-    """Load a double into every lane."""
-    v = code.vector
-    scalar = code.load("double", pointer)
-    one = code.put(f"insertelement {v} poison, double {scalar}, i64 0")
-    return code.put(f"shufflevector {v} {one}, {v} poison, <{code.lanes} x i32> zeroinitializer")
 
 
 def define_walk(module: Module, variants: int, calls: int, width: int) -> None:

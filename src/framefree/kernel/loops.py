@@ -34,13 +34,14 @@ from framefree.kernel.build import VERSIONS
 from framefree.kernel.call import Caller
 from framefree.kernel.code import Module, bits
 from framefree.kernel.entry import define_entry
-from framefree.kernel.graph import CompileError, Graph, Port, read
+from framefree.kernel.graph import CompileError, Graph, Port
 from framefree.kernel.interpreter import HEADER
 from framefree.kernel.kernel import Kernel
 from framefree.kernel.loopcode import define_run, define_tiles, define_variant, define_walk
 from framefree.kernel.native import Native, TileLayout, compile_object, load_object
 from framefree.kernel.optimise import optimise
 from framefree.kernel.program import KernelProgram, Stage, lay_out
+from framefree.kernel.reading import read
 from framefree.kernel.target import Target, host
 from framefree.kernel.timeloop import define_rollout
 

@@ -10,7 +10,8 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from framefree.kernel.graph import ZERO, Graph, operands
+from framefree.kernel.graph import ZERO, Element, Graph, Node, is_leaf, operands
+from framefree.kernel.matrices import MatrixProgram
 
 # Weights in units of one arithmetic instruction, for choosing where to cut.
 WEIGHTS = {"const": 0, "input": 0, "sin": 25, "cos": 25, "div": 2, "sqrt": 2}
@@ -32,13 +33,18 @@ class Stage:
     loads : dict of int to int
         The slot of every value that comes from an input or from an earlier stage.
     stores : dict of int to tuple of int
-        The slots to which a value goes: outputs, and one for later stages.
+        The slots to which a value goes: outputs, and one for later stages. Of a call, which is a
+        stage for itself: the slots of all that it gives, one after another.
     """
 
     start: int
     stop: int
     loads: dict[int, int] = field(repr=False)
     stores: dict[int, tuple[int, ...]] = field(repr=False)
+
+    def is_call(self, graph: Graph) -> bool:
+        """Tell whether the stage is a call of a function of matrices."""
+        return self.stop == self.start + 1 and _is_call(graph.nodes[self.start])
 
 
 @dataclass(frozen=True)
@@ -80,12 +86,22 @@ def lay_out(graph: Graph) -> KernelProgram:
                 fixed[slot] = graph.nodes[number][1]
             else:
                 targets.setdefault(number, []).append(slot)
-    weights = [WEIGHTS.get(node[0], 1) for node in graph.nodes]
+    weights = [_weight(node) for node in graph.nodes]
     cuts = _cuts(graph, weights)
     stages, slots = _stages(graph, cuts, input_slots, targets, free)
     return KernelProgram(
         graph, input_slots, output_slots, fixed, stages, max(slots, 1), sum(weights)
     )
+
+
+def _is_call(node: Node) -> bool:
+    return isinstance(node[0], MatrixProgram)
+
+
+def _weight(node: Node) -> int:
+    if isinstance(node[0], MatrixProgram):
+        return node[0].weight
+    return 0 if isinstance(node[0], Element) else WEIGHTS.get(node[0], 1)
 
 
 def _consecutive(start: int, sizes: Sequence[int]) -> tuple[tuple[int, ...], int]:
@@ -105,30 +121,46 @@ def _last_uses(graph: Graph) -> list[int]:
 
 
 def _cuts(graph: Graph, weights: Sequence[int]) -> list[int]:
-    """Choose where stages begin and end: near equal weight, where few values are alive."""
+    """Choose where stages begin and end: before and after calls, and between these by weight."""
+    calls = [number for number, node in enumerate(graph.nodes) if _is_call(node)]
+    edges = {0, len(graph.nodes), *calls, *(number + 1 for number in calls)}
+    alive, cuts = None, [0]
+    for start, stop in itertools.pairwise(sorted(edges)):
+        if sum(weights[start:stop]) > WHOLE and not _is_call(graph.nodes[start]):
+            alive = _alive(graph) if alive is None else alive
+            cuts += _pieces(weights, alive, start, stop)
+        cuts.append(stop)
+    return cuts if len(cuts) > 1 else [0, 0]
+
+
+def _alive(graph: Graph) -> list[int]:
+    """Count for every place between nodes the values that are needed later."""
     count = len(graph.nodes)
-    if sum(weights) <= WHOLE:
-        return [0, count]
     alive = [0] * (count + 2)
     for number, last in enumerate(_last_uses(graph)):
-        if graph.nodes[number][0] not in ("const", "input"):
+        if not is_leaf(graph.nodes[number]):
             alive[number + 1] += 1
             alive[last + 1] -= 1
     for number in range(1, count + 1):
         alive[number] += alive[number - 1]
         if number < count and _pair(graph, number):
             alive[number] += count  # sine and cosine of one argument stay together
-    cuts, weight, best = [0], 0, None
-    for number in range(count):
+    return alive
+
+
+def _pieces(weights: Sequence[int], alive: Sequence[int], start: int, stop: int) -> list[int]:
+    """Choose cuts between two places: near equal weight, where few values are alive."""
+    cuts, weight, best = [], 0, None
+    for number in range(start, stop):
         weight += weights[number]
         if weight >= 0.75 * PIECE and (best is None or alive[number + 1] <= alive[best]):
             best = number + 1
         if weight >= 1.25 * PIECE and best is not None:
             cuts.append(best)
             weight, best = sum(weights[best : number + 1]), None
-    if weight < 0.25 * PIECE and len(cuts) > 1:
+    if weight < 0.25 * PIECE and cuts:
         cuts.pop()
-    return [*cuts, count]
+    return cuts
 
 
 def _pair(graph: Graph, number: int) -> bool:
@@ -149,6 +181,7 @@ def _stages(
     last_stage = [stage_of[last] for last in _last_uses(graph)]
     stages: list[Stage] = []
     places: dict[int, int] = {}  # slots of the values that later stages read
+    given: dict[int, int] = {}  # first slots of what calls give
     released: list[list[int]] = [[] for _ in cuts]  # temporary slots free after a stage
     pool: list[int] = []
     for index, (start, stop) in enumerate(itertools.pairwise(cuts)):
@@ -158,16 +191,22 @@ def _stages(
             node = graph.nodes[number]
             if node[0] == "const":
                 continue
-            if node[0] == "input":
-                places[number] = input_slots[node[1]] + node[2]
-            for operand in operands(node):
-                if operand in places:
-                    loads[operand] = places[operand]
+            if is_leaf(node):
+                places[number] = _slot_of(node, input_slots, given)
+            else:
+                for operand in operands(node):
+                    if operand in places:
+                        loads[operand] = places[operand]
+            if _is_call(node):
+                given[number] = free
+                free += sum(node[0].outputs)
+                stores[number] = tuple(range(given[number], free))
+                continue
             if number in targets:
                 stores[number] = tuple(targets[number])
-                if node[0] == "input":
+                if is_leaf(node):
                     loads[number] = places[number]
-            if node[0] != "input" and last_stage[number] > index:
+            if not is_leaf(node) and last_stage[number] > index:
                 if number not in targets:
                     if not pool:
                         pool.append(free)
@@ -176,8 +215,15 @@ def _stages(
                     released[last_stage[number]].append(stores[number][0])
                 places[number] = stores[number][0]
         for number in range(start, stop):  # within this stage they are still in registers
-            if graph.nodes[number][0] != "input":
+            if not is_leaf(graph.nodes[number]):
                 loads.pop(number, None)
         pool.extend(released[index])
         stages.append(Stage(start, stop, loads, stores))
     return tuple(stages), free
+
+
+def _slot_of(node: Node, input_slots: Sequence[int], given: dict[int, int]) -> int:
+    """Return the slot of an input or of an element of what a call gives."""
+    if isinstance(node[0], Element):
+        return given[node[1]] + node[0].index
+    return input_slots[node[1]] + node[2]

@@ -2,7 +2,7 @@
 
 from framefree.kernel.code import ALIGNED, Code, Module
 from framefree.kernel.elementary import elementary, sin_cos
-from framefree.kernel.graph import TRUTHS
+from framefree.kernel.graph import TRUTHS, is_leaf
 from framefree.kernel.program import KernelProgram, Stage
 
 FLOATING = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
@@ -34,7 +34,7 @@ class StageBody:
         """Emit the operations of the stage, one after another."""
         for number in range(self.stage.start, self.stage.stop):
             node = self.nodes[number]
-            if node[0] not in ("const", "input") and number not in self.values:
+            if not is_leaf(node) and number not in self.values:
                 self._emit_node(number, node)
             for slot in self.stage.stores.get(number, ()):
                 self.code.store(self.code.vector, self.value(number), *self._place(slot))
@@ -73,7 +73,7 @@ class StageBody:
             a, b = self.value(node[2]), self.value(node[3])
             self.values[number] = self.code.select(self.truth(node[1]), a, b)
         else:
-            self.values[number] = _vector_of(self.code, operation, *map(self.value, node[1:]))
+            self.values[number] = vector_of(self.code, operation, *map(self.value, node[1:]))
 
     def _truth_of(self, operation: str, operands: tuple[int, ...]) -> str:
         if operation in COMPARISONS:
@@ -93,7 +93,7 @@ class StageBody:
             self.values[one] = results[name]
 
 
-def _vector_of(code: Code, operation: str, *x: str) -> str:
+def vector_of(code: Code, operation: str, *x: str) -> str:
     """Emit one operation on vectors."""
     if operation in FLOATING:
         return code.binary(FLOATING[operation], *x)
