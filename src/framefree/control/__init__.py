@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     from framefree.control.tasks import LimitedTaskControl, TaskControl
     from framefree.control.unknown import (
         Adaptation,
+        Adaptive,
+        Assisted,
         IntegralAction,
+        LearnedAdaptation,
         MomentumObserver,
         Observing,
         UnknownForce,
@@ -37,6 +40,9 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "Adaptation": "framefree.control.unknown",
+    "Adaptive": "framefree.control.unknown",
+    "Assisted": "framefree.control.unknown",
+    "LearnedAdaptation": "framefree.control.unknown",
     "AdaptivePassivity": "framefree.control.passive",
     "Allocated": "framefree.control.shared.allocation",
     "Allocation": "framefree.control.shared.allocation",
@@ -75,10 +81,12 @@ _PLACES = {
 
 __all__ = [
     "Adaptation",
+    "Adaptive",
     "AdaptivePassivity",
     "Allocated",
     "Allocation",
     "AnyLaw",
+    "Assisted",
     "Command",
     "ComputedTorque",
     "ControlError",
@@ -91,6 +99,7 @@ __all__ = [
     "IntegralAction",
     "InvariantFilter",
     "Law",
+    "LearnedAdaptation",
     "LimitedTaskControl",
     "Model",
     "ModelState",

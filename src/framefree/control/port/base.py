@@ -41,6 +41,7 @@ from framefree.control.shared.gains import matrix_gain, positive
 from framefree.control.unknown.corrected import CorrectedLaw
 from framefree.control.unknown.correction import UNITS as CORRECTION_UNITS
 from framefree.control.unknown.correction import Correction, ReferenceMotion, stated
+from framefree.geometry import Moments
 from framefree.machine import Machine
 from framefree.machine.part import set_field
 from framefree.motion.loops import (
@@ -140,6 +141,10 @@ class PortLaw(CorrectedLaw):
     damping : float or 6x6 or mapping of str to these
         Kd of every body, in body axes; a number is a rate in 1/s: Kd = damping M. A mapping gives
         it by body, with the others' under "".
+    floor : float
+        Share of a body's largest moment of inertia below which Kd = damping M does not take that
+        about any axis: a thin rod resists hardly any moment about itself, and what is learned or
+        observed of that moment would spin it away. 0 leaves M as it is.
     literal : bool
         Whether to use the reference velocity as printed in [Eslami2025], which ignores the joints
         (errata E0-8, E0-9, E0-11): for comparison only, V does not fall as stated.
@@ -151,12 +156,13 @@ class PortLaw(CorrectedLaw):
     damping: Any = 10.0
     literal: bool = False
     unknown: Correction | None = field(default=None, kw_only=True)
+    floor: float = field(default=0.0, kw_only=True)
 
     units: ClassVar[Mapping[str, str]] = {"V": "J", "V_rate": "W", **UNITS, **CORRECTION_UNITS}
 
     def __post_init__(self) -> None:
         set_field(self, "port", VirtualPort(self.machine))
-        set_field(self, "dampings", _dampings(self.machine, self.damping))
+        set_field(self, "dampings", _dampings(self.machine, self.damping, self.floor))
         if self.literal and any(np.any(joint.armature) for joint in self.machine.joints):
             raise ControlError("the printed laws know no rotors: `literal` needs armature 0")
         self.check_unknown()
@@ -298,8 +304,10 @@ def rotor_drives(
     return drives
 
 
-def _dampings(machine: Machine, damping: Any) -> list[Any]:
+def _dampings(machine: Machine, damping: Any, floor: float) -> list[Any]:
     """Return Kd (6x6) of every body in body axes."""
+    if not 0 <= floor <= 1:
+        raise ControlError(f"`floor` must lie between 0 and 1, got {floor!r}")
     if isinstance(damping, Mapping):
         for name in damping:
             if name:
@@ -310,15 +318,26 @@ def _dampings(machine: Machine, damping: Any) -> list[Any]:
                 raise ControlError(f'`damping` has none for body `{body.name}`, and none under ""')
     else:
         chosen = [damping] * len(machine.bodies)
-    return [_damping(body, value) for body, value in zip(machine.bodies, chosen, strict=True)]
+    pairs = zip(machine.bodies, chosen, strict=True)
+    return [_damping(body, value, floor) for body, value in pairs]
 
 
-def _damping(body: Any, value: Any) -> Any:
+def _damping(body: Any, value: Any, floor: float) -> Any:
     """Return Kd (6x6) of one body: a number is a rate."""
     owner = f"`{body.name}`"
     if np.ndim(value) == 0:
-        return body.moments.matrix6 * float(positive(value, "damping", owner))
+        M = _floored(body.moments, floor) if floor and not body.massless else body.moments
+        return M.matrix6 * float(positive(value, "damping", owner))
     return matrix_gain(value, 6, "damping", owner)
+
+
+def _floored(moments: Moments, floor: float) -> Moments:
+    """Return moments whose inertia about the center is at least a share of the largest."""
+    if moments.symbolic:
+        raise ControlError("`floor` needs bodies whose numbers are known; give Kd itself instead")
+    values, axes = np.linalg.eigh(moments.moment_at_center)
+    inertia = axes @ np.diag(np.maximum(values, floor * values.max())) @ axes.T
+    return Moments.of_body(moments.total, moments.center, inertia)
 
 
 def looped(law: PortLaw, shapes: Mapping[str, tuple[int, int]]) -> Any:

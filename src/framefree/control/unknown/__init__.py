@@ -1,15 +1,19 @@
-"""Against what the model does not know: observer by momentum, integral action, adaptation."""
+"""Against what the model does not know: observer, integral action, adaptation, learned wrench."""
 
 from framefree.control.unknown.adaptation import Adaptation
 from framefree.control.unknown.correction import Correction, UnknownForce
 from framefree.control.unknown.integral import IntegralAction
+from framefree.control.unknown.learned import Adaptive, Assisted, LearnedAdaptation
 from framefree.control.unknown.observer import MomentumObserver
 from framefree.control.unknown.observing import Observing
 
 __all__ = [
     "Adaptation",
+    "Adaptive",
+    "Assisted",
     "Correction",
     "IntegralAction",
+    "LearnedAdaptation",
     "MomentumObserver",
     "Observing",
     "UnknownForce",

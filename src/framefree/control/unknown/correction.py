@@ -184,16 +184,21 @@ def given_force(model: Model, x: Matrix, v: Matrix, u: Matrix) -> Matrix:
     return state.reduced(Allocation(model).given(state.tree, u))
 
 
-def at_symbols(model: Model, outputs: Callable[[ModelState], list[Matrix]]) -> Any:
-    """Return a function of x and v (of the joints) that may differentiate: they are symbols."""
+def at_symbols(
+    model: Model, outputs: Callable[[ModelState], list[Matrix]], *further: Matrix
+) -> Callable[..., tuple[Matrix, ...]]:
+    """Return a function of x and v (of the joints) that may differentiate: they are symbols.
+
+    `further` are symbols that the outputs depend on beside, and further arguments.
+    """
     machine = model.machine
     x, v = ca.SX.sym("x", machine.nx), ca.SX.sym("v", machine.nv)
     parameters = [machine.parameters.symbols] if len(machine.parameters) else []
     values = [ca.densify(ca.SX(value)) for value in outputs(model.at(x, v))]
-    function = ca.Function("at_symbols", [x, v, *parameters], values)
+    function = ca.Function("at_symbols", [x, v, *further, *parameters], values)
 
-    def evaluate(x: Matrix, v: Matrix) -> tuple[Matrix, ...]:
-        made = function(x, v, *parameters)
+    def evaluate(*arguments: Matrix) -> tuple[Matrix, ...]:
+        made = function(*arguments, *parameters)
         return made if isinstance(made, tuple) else (made,)
 
     return evaluate
