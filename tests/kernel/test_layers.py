@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from framefree.kernel import CompileError, compile
-from framefree.kernel.graph import Element, Port
+from framefree.kernel.graph import CallElement, Port
 from framefree.kernel.layers import layers
 from framefree.kernel.matrices import MatrixProgram, read_matrices
 from framefree.kernel.reading import read
@@ -220,7 +220,7 @@ def test_scalar_operations_have_no_calls():
     weights = random_weights(4, 6, 3)
     kernel = compile(five_bodies(weights), cache=False)
     operations = {node[0] for node in kernel.graph.nodes}
-    assert not any(isinstance(one, MatrixProgram | Element) for one in operations)
+    assert not any(isinstance(one, MatrixProgram | CallElement) for one in operations)
 
 
 def test_jax_agrees():

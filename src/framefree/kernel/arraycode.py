@@ -21,7 +21,7 @@ TOGETHER = {1: 8, 2: 4}  # rows whose sums are in registers, by groups
 
 
 @dataclass(frozen=True)
-class Place:
+class ArrayPlace:
     """Where the vectors of an array lie: bytes from element to element and group to group."""
 
     pointer: str
@@ -50,7 +50,7 @@ def define_call(module: Module, name: str, program: KernelProgram, stage: Stage)
 
     def call(group: str, groups: int) -> None:
         base = code.offset("%workspace", group, stride)
-        Call(code, program, stage, base, local, groups).emit()
+        MatrixCall(code, program, stage, base, local, groups).emit()
 
     with code.loop(0, pairs, 2) as group:
         call(group, 2)
@@ -65,7 +65,7 @@ def _local_size(matrices: MatrixProgram) -> int:
     return sum(matrices.inputs) + sum(matrices.buffers)
 
 
-class Call:
+class MatrixCall:
     """Emits one call for one or two groups."""
 
     def __init__(
@@ -140,7 +140,7 @@ def _define_steps(
         return name
     module.reserve(name)
     code = Code(module)
-    Steps(code, matrices, direct, groups, stride).emit()
+    ArraySteps(code, matrices, direct, groups, stride).emit()
     code.do("ret void")
     pointers = ", ".join(["ptr %local", "ptr %out", *(f"ptr %in{k}" for k in range(len(direct)))])
     module.define(name, f"internal void @{name}({pointers})", code, f"noinline {ALIGNED}")
@@ -150,7 +150,7 @@ def _define_steps(
 # ------------------------------------------------------------------ the steps
 
 
-class Steps:
+class ArraySteps:
     """Emits the steps of a function of matrices."""
 
     def __init__(
@@ -164,17 +164,17 @@ class Steps:
         self.code, self.matrices, self.groups = code, matrices, groups
         size = code.lanes * 8
         near, far = (groups * size, size), (size, stride)
-        self.places: dict[tuple[str, int], Place] = {}
+        self.places: dict[tuple[str, int], ArrayPlace] = {}
         for k, is_direct in enumerate(direct):
-            self.places["input", k] = Place(f"%in{k}", *(far if is_direct else near))
+            self.places["input", k] = ArrayPlace(f"%in{k}", *(far if is_direct else near))
         first = sum(matrices.inputs)
         for k, count in enumerate(matrices.buffers):
             pointer = code.offset("%local", first, groups * size)
-            self.places["buffer", k] = Place(pointer, *near)
+            self.places["buffer", k] = ArrayPlace(pointer, *near)
             first += count
         first = 0
         for k, count in enumerate(matrices.outputs):
-            self.places["output", k] = Place(code.offset("%out", first, size), *far)
+            self.places["output", k] = ArrayPlace(code.offset("%out", first, size), *far)
             first += count
 
     def emit(self) -> None:
@@ -221,7 +221,7 @@ class Steps:
 class Product:
     """Emits y + A x."""
 
-    def __init__(self, steps: Steps, step: ArrayStep) -> None:
+    def __init__(self, steps: ArraySteps, step: ArrayStep) -> None:
         self.steps, self.code, self.step = steps, steps.code, step
         self.groups = steps.groups
         self.start, self.matrix, self.column = step.operands

@@ -4,7 +4,7 @@
 evaluation (each a tuple ``(operation, operand, ...)``) and the places where results leave. Values
 are numbered: a node is an integer, and equal expressions are one node. A call of a function of
 matrices is a node too, whose operation is the function (`framefree.kernel.matrices`); what it
-gives is read by nodes ``(Element(k), call)``.
+gives is read by nodes ``(CallElement(k), call)``.
 
 Inputs and outputs are addressed by ``(port, index)`` where ``index`` counts the elements of the
 NumPy array in C order; CasADi counts in Fortran order and skips structural zeros, NumPy does not.
@@ -29,7 +29,7 @@ Node = tuple
 
 
 @dataclass(frozen=True)
-class Element:
+class CallElement:
     """The operation that takes element `index` of all that a call gives."""
 
     index: int
@@ -130,7 +130,7 @@ def operands(node: Node) -> Sequence[int]:
 
 def is_leaf(node: Node) -> bool:
     """Tell whether a node needs no code: it is there already, as a constant or in a slot."""
-    return node[0] in ("const", "input") or isinstance(node[0], Element)
+    return node[0] in ("const", "input") or isinstance(node[0], CallElement)
 
 
 def uses(nodes: Sequence[Node], results: Sequence[Sequence[int]]) -> list[int]:

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from framefree.kernel.graph import ZERO, Element, Graph, Node, is_leaf, operands
+from framefree.kernel.graph import ZERO, CallElement, Graph, Node, is_leaf, operands
 from framefree.kernel.matrices import MatrixProgram
 
 # Weights in units of one arithmetic instruction, for choosing where to cut.
@@ -101,7 +101,7 @@ def _is_call(node: Node) -> bool:
 def _weight(node: Node) -> int:
     if isinstance(node[0], MatrixProgram):
         return node[0].weight
-    return 0 if isinstance(node[0], Element) else WEIGHTS.get(node[0], 1)
+    return 0 if isinstance(node[0], CallElement) else WEIGHTS.get(node[0], 1)
 
 
 def _consecutive(start: int, sizes: Sequence[int]) -> tuple[tuple[int, ...], int]:
@@ -224,6 +224,6 @@ def _stages(
 
 def _slot_of(node: Node, input_slots: Sequence[int], given: dict[int, int]) -> int:
     """Return the slot of an input or of an element of what a call gives."""
-    if isinstance(node[0], Element):
+    if isinstance(node[0], CallElement):
         return given[node[1]] + node[0].index
     return input_slots[node[1]] + node[2]

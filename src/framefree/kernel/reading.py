@@ -16,7 +16,7 @@ from framefree.kernel.graph import (
     ZERO,
     Builder,
     CompileError,
-    Element,
+    CallElement,
     Graph,
     Port,
     clean,
@@ -112,7 +112,7 @@ class _Reader:
             program = self._programs[hash(function)]
             if program is not None:
                 call = self.builder.add(program, *numbers)
-                return [self.builder.add(Element(k), call) for k in range(sum(program.outputs))]
+                return [self.builder.add(CallElement(k), call) for k in range(sum(program.outputs))]
         if hash(function) not in self._expanded:
             self._expanded[hash(function)] = _inlined(caller, function)
         inner = self._expanded[hash(function)]
