@@ -114,11 +114,12 @@ class Contact(PairForce):
 
     def energy_at(self, pose: Any, time: Any) -> Any:
         """Return the elastic energy k d^(m+1) / (m+1) of all places, J."""
-        power = self.exponent + 1
-        return sum(
-            (self.stiffness * casadi.fmax(p.depth, 0) ** power / power for p in self.places(pose)),
-            casadi.SX(0),
-        )
+        parts = (self.energy_of_depth(casadi.fmax(p.depth, 0)) for p in self.places(pose))
+        return sum(parts, casadi.SX(0))
+
+    def energy_of_depth(self, depth: Any) -> Any:
+        """Return k d^(m+1) / (m+1) of one place, J."""
+        return self.stiffness * depth ** (self.exponent + 1) / (self.exponent + 1)
 
     def dissipation_at(self, pose: Any, twist: Any, time: Any) -> Any:
         """Return what damping and friction turn into heat, W."""

@@ -17,6 +17,7 @@ from framefree.simulate.estimation import Estimation
 from framefree.simulate.events import Scene
 from framefree.simulate.failure import FirstProblem, first_problem, likely_cause
 from framefree.simulate.first_states import first_states
+from framefree.simulate.integrators.base import ExplicitIntegrator
 from framefree.simulate.loop import ControlLoop
 from framefree.simulate.noise import NoiseSource
 from framefree.simulate.observe import Observer
@@ -35,6 +36,7 @@ from framefree.simulate.runners.adaptive import StepTooSmall
 from framefree.simulate.runners.base import LoopStates
 from framefree.simulate.sensors import SensorArray
 from framefree.simulate.storage import Arrays
+from framefree.simulate.touching import check_first, deepest_contact, warn_of_steps
 from framefree.simulate.user_rows import rows_for_mujoco
 
 SECONDS = 0.2
@@ -176,6 +178,10 @@ class Segment:
     def start(self, before: LoopStates | None = None) -> LoopStates:
         """Return the first state of the loop; of a segment before, all that does not change."""
         scene, plant = self.scene, self.loop.plant
+        if before is None:
+            check_first(scene.machine, np.asarray(scene.x, float), scene.parameters)
+            if isinstance(self.options.method, ExplicitIntegrator):
+                warn_of_steps(scene.machine, scene.parameters, self.clock.dt)
         u = self.options.inputs_before(scene.machine)
         try:
             if self.batch is None:
@@ -359,6 +365,9 @@ class Segment:
         self, problem: FirstProblem, time: float, good: LoopStates | None, bad: LoopStates
     ) -> SimulationError:
         cause = likely_cause(problem, good, bad, self.clock.dt)
+        if good is not None:
+            scene = self.scene
+            cause += deepest_contact(scene.machine, good["x"], scene.parameters, self.clock.dt)
         where = "" if problem.trajectory is None else f" of trajectory {problem.trajectory}"
         state = None if good is None else (good["x"], good["v"])
         return SimulationError(

@@ -1,0 +1,122 @@
+"""Contacts at single states: starts that overlap are refused, and failures name who touches."""
+
+import warnings
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from framefree.errors import FramefreeWarning
+from framefree.machine import WORLD, Contact, Machine
+from framefree.machine.values import is_symbolic
+from framefree.motion.tree import Tree
+from framefree.simulate.errors import SimulationError
+
+STANDARD_GRAVITY = 9.81
+"""m/s^2; weights are compared with it also where there is no gravity."""
+
+DEEP = 0.1
+"""Share of the smaller shape's half width from which an overlap at the start is warned of."""
+
+
+def contacts_of(machine: Any) -> list[Contact]:
+    """Return the contacts of a machine; a system in coordinates of its own is not looked at."""
+    parts = machine.interactions if isinstance(machine, Machine) else ()
+    return [part for part in parts if isinstance(part, Contact)]
+
+
+def depths(machine: Machine, x: np.ndarray, parameters: np.ndarray) -> np.ndarray:
+    """Return how deep each contact is (m) at configurations of the joints: (n, contacts)."""
+    symbol = ca.SX.sym("x", machine.nx)
+    bodies = Tree(machine.tree).at(symbol).bodies
+    deepest = [
+        ca.mmax(ca.vertcat(*(place.depth for place in part.places(bodies.relative(part)[2]))))
+        for part in contacts_of(machine)
+    ]
+    inputs = [symbol, machine.parameters.symbols]
+    function = ca.Function("depths", inputs, [ca.densify(ca.vertcat(*deepest))])
+    rows = np.atleast_2d(x)
+    values = np.broadcast_to(np.atleast_2d(parameters), (len(rows), len(machine.parameters)))
+    pairs = zip(rows, values, strict=True)
+    return np.array([np.array(function(*pair)).ravel() for pair in pairs])
+
+
+def check_first(machine: Any, x: np.ndarray, parameters: np.ndarray) -> None:
+    """Refuse first states in which one shape lies beyond the middle of another; warn of deep ones.
+
+    Raises
+    ------
+    SimulationError
+        Naming the contact, its frames and the depth.
+    """
+    contacts = contacts_of(machine)
+    if not contacts:
+        return
+    found = depths(machine, x, parameters).max(axis=0)
+    for part, depth in zip(contacts, found, strict=True):
+        extent = min(part.shape_a.extent, part.shape_b.extent)
+        if depth < DEEP * extent:
+            continue
+        words = f"the run starts with {_words(part)} {depth:.3g} m deep"
+        if depth >= (1 - 1e-9) * extent:
+            raise SimulationError(
+                f"{words}, beyond the middle of a shape of half width {extent:.3g} m: there is no "
+                "way out that contact could know; start with the shapes apart"
+            )
+        energy = part.energy_of_depth(depth)
+        stored = "energy is" if is_symbolic(energy) else f"at least {float(energy):.3g} J are"
+        warnings.warn(
+            f"{words}; {stored} stored there, and will push the shapes apart",
+            FramefreeWarning,
+            stacklevel=2,
+        )
+
+
+def warn_of_steps(machine: Any, parameters: np.ndarray, dt: float) -> None:
+    """Warn of contacts that explicit steps of dt do not resolve.
+
+    A body of mass M that lies still on a contact swings at sqrt(f' / M), with f' the slope of the
+    force at the depth that carries its weight on earth; impacts are stiffer still.
+    """
+    if not contacts_of(machine) or np.ndim(parameters) > 1:
+        return
+    numbers = machine.with_parameters(parameters)
+    for part in contacts_of(numbers):
+        owners = [numbers.frame(name).body for name in (part.frame_a, part.frame_b)]
+        masses = [numbers.body(name).moments.total for name in owners if name != WORLD]
+        mass = min((float(one) for one in masses if one > 0), default=0.0)
+        if not mass:
+            continue
+        m = part.exponent
+        slope = m * part.stiffness ** (1 / m) * (mass * STANDARD_GRAVITY) ** (1 - 1 / m)
+        rate = np.sqrt(slope / mass)
+        if dt * rate > 1:
+            warnings.warn(
+                f"{_words(part)} is too stiff for explicit steps of {dt:g} s: {mass:.3g} kg on it "
+                f"swing at {rate:.3g} rad/s; take steps below {1 / rate:.2g} s, "
+                '`integrator="implicit"`, or a lower stiffness',
+                FramefreeWarning,
+                stacklevel=2,
+            )
+
+
+def deepest_contact(machine: Any, x: np.ndarray, parameters: np.ndarray, dt: float) -> str:
+    """Say which contact is deepest at a state, for messages of runs that break off; empty if none.
+
+    With the step that its stiffness asks for.
+    """
+    contacts = contacts_of(machine)
+    if not contacts or not np.isfinite(x).all() or np.ndim(parameters) > 1:
+        return ""
+    (found,) = depths(machine, x, parameters)
+    k = int(np.argmax(found))
+    if not found[k] > 0:
+        return ""
+    return (
+        f"; {_words(contacts[k])} was {found[k]:.3g} m deep: a contact that is stiff for steps of "
+        f'{dt:g} s needs shorter ones, `integrator="implicit"`, or a lower stiffness'
+    )
+
+
+def _words(part: Contact) -> str:
+    return f"contact `{part.name}` between `{part.frame_a}` and `{part.frame_b}`"
