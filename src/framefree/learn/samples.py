@@ -223,7 +223,11 @@ class Samples:
 
     def error(self, model: Any) -> float:
         """Return the error of a model's T^T tau relative to the labels, in the metric."""
-        return _rms(self.whiten(self.predicted(model) - self.labels)) / self.size()
+        return self.misfit(self.predicted(model))
+
+    def misfit(self, forces: np.ndarray) -> float:
+        """Return the same for forces (n, m)."""
+        return _rms(self.whiten(forces - self.labels)) / self.size()
 
 
 _ARRAYS = ("x", "v", "labels", "motion", "inputs")

@@ -1,0 +1,1 @@
+"""Scenarios of data-assisted control: what the equations lack is learned from motions."""
