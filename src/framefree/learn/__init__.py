@@ -5,11 +5,14 @@ from framefree.learn.errors import LearnError
 from framefree.learn.learned import LearnedModel
 from framefree.learn.learning import Learned, learn
 from framefree.learn.library import Library, PolynomialLibrary, RodLibrary
+from framefree.learn.measured import estimate_delay, measured_samples
 from framefree.learn.model import BodyMotion, WrenchModel
 from framefree.learn.network import SymmetricNetwork
 from framefree.learn.samples import Samples, joined, noisy
+from framefree.learn.store import load, save
 from framefree.learn.symmetry import C4, O2, O3, C2v, Symmetry, Trivial
 from framefree.learn.training import Trained, Training
+from framefree.learn.trust import DataRange, GuardedModel, ball_radius, conformal_bound
 
 __all__ = [
     "C4",
@@ -18,6 +21,8 @@ __all__ = [
     "BasisFit",
     "BodyMotion",
     "C2v",
+    "DataRange",
+    "GuardedModel",
     "LearnError",
     "Learned",
     "LearnedModel",
@@ -31,8 +36,14 @@ __all__ = [
     "Training",
     "Trivial",
     "WrenchModel",
+    "ball_radius",
+    "conformal_bound",
+    "estimate_delay",
     "fit_basis",
     "joined",
     "learn",
+    "load",
+    "measured_samples",
     "noisy",
+    "save",
 ]

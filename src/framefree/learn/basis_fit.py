@@ -20,7 +20,7 @@ import numpy as np
 
 from framefree.kernel import Kernel, compile
 from framefree.learn.errors import LearnError
-from framefree.learn.learned import CURRENT, LearnedModel
+from framefree.learn.learned import LearnedModel
 from framefree.learn.library import Library
 from framefree.learn.model import BodyMotion
 from framefree.learn.samples import Samples, check_enough
@@ -227,6 +227,6 @@ def _thresholded(A: np.ndarray, b: np.ndarray) -> list[int]:
     return kept
 
 
-def named_current(model: LearnedModel) -> dict[str, float]:
-    """Return the current of a model by name."""
-    return dict(zip(CURRENT, model.current.tolist(), strict=True))
+def weighted_columns(library: Library, samples: Samples, current: np.ndarray) -> np.ndarray:
+    """Return the whitened T^T Phi (rows, terms) of a library at samples."""
+    return _Projection(library, samples).columns(np.asarray(current, float))

@@ -25,6 +25,7 @@ Everything else is derived here.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -33,6 +34,7 @@ import numpy as np
 
 from framefree.kernel import Kernel, compile
 from framefree.learn.errors import LearnError
+from framefree.machine import Interaction, Machine
 
 Matrix = Any
 
@@ -126,6 +128,48 @@ class WrenchModel(ABC):
             )
         return numbers
 
+    def interactions(
+        self, machine: Machine, bodies: Sequence[str] | None = None, name: str = "learned"
+    ) -> tuple[Interaction, ...]:
+        """Return the model as parts of a machine, one a body: laws compensate, plants feel them.
+
+        Their `numbers` are those of the model, tunable as "learned.body1.numbers.0" and so on.
+
+        Parameters
+        ----------
+        machine : Machine
+            Whose gravity and bodies it is made for.
+        bodies : sequence of str, optional
+            Bodies on which it acts; default all.
+        name : str
+            What the parts' names begin with.
+        """
+        if self.inputs:
+            raise LearnError(
+                f"the model takes {self.inputs} inputs: it cannot be a part of a machine, which "
+                "knows poses, twists and time"
+            )
+        chosen = [body.name for body in machine.bodies] if bodies is None else list(bodies)
+        down = ca.DM(gravity_direction(machine))
+
+        def wrench(pose: Matrix, twist: Matrix, numbers: Matrix | None = None) -> Matrix:
+            R = pose[:3, :3]
+            return self.wrench(BodyMotion(twist, R, R.T @ down), numbers)
+
+        def fixed(pose: Matrix, twist: Matrix) -> Matrix:
+            return wrench(pose, twist)
+
+        law, given = (wrench, {"numbers": self.coefficients}) if self.size else (fixed, {})
+        return tuple(
+            Interaction(f"{name}.{machine.body(body).name}", "world", body, law, parameters=given)
+            for body in chosen
+        )
+
+    def added_to(self, machine: Machine, bodies: Sequence[str] | None = None) -> Machine:
+        """Return the machine with the model as its own: laws made for it compensate the model."""
+        own = self.interactions(machine, bodies)
+        return replace(machine, interactions=(*machine.interactions, *own))
+
     def value(self, name: str) -> float:
         """Return one of its numbers."""
         if name not in self.names:
@@ -155,6 +199,13 @@ class WrenchModel(ABC):
     @cached_property
     def _compiled(self) -> Kernel:
         return self.kernel()
+
+
+def gravity_direction(machine: Machine) -> np.ndarray:
+    """Return the direction (3,) of gravity in the world; zero where there is none."""
+    g = np.asarray(machine.numeric.gravity, float)
+    size = float(np.linalg.norm(g))
+    return g / size if size else g
 
 
 def checked_numbers(values: Any, size: int, what: str) -> np.ndarray:

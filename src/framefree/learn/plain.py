@@ -138,9 +138,7 @@ def learn_joint_network(samples: Samples, training: Training) -> tuple[JointNetw
     for part, own in zip(parts, inputs, strict=True):
         n, m = part.labels.shape
         maps = part.whiten(np.broadcast_to(scale * np.eye(m), (n, m, m)))
-        lessons.append(
-            Lesson((own - means) / widths, maps[:, :, None], part.whiten(part.labels))
-        )
+        lessons.append(Lesson((own - means) / widths, maps[:, :, None], part.whiten(part.labels)))
     trained = train(lessons[0], lessons[1], training)
     return JointNetwork(trained.layers, means, widths, scale), trained
 

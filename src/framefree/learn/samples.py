@@ -24,6 +24,7 @@ import numpy as np
 
 from framefree.kernel import Kernel, compile
 from framefree.learn.errors import LearnError
+from framefree.learn.model import gravity_direction
 from framefree.machine import Machine
 from framefree.machine.units import extent
 from framefree.motion import equations
@@ -93,10 +94,7 @@ class Samples:
             raise LearnError(f"`inputs` must have shape {(n, len(names), 'k')}, got {given.shape}")
         _check_finite(given, "inputs")
         samples = cls(machine, x, v, labels, which, given, names)
-        basis = samples.allowed
-        if basis is not None:
-            labels = np.einsum("nvm,nv->nm", basis, labels)
-        return replace(samples, labels=labels)
+        return replace(samples, labels=samples.along(labels))
 
     def __len__(self) -> int:
         return len(self.x)
@@ -134,6 +132,12 @@ class Samples:
         _, sizes, Vt = np.linalg.svd(A)
         rank = int(np.max(np.sum(sizes > 1e-6 * sizes.max(), axis=1)))
         return Vt[:, rank:].swapaxes(1, 2)
+
+    def along(self, forces: np.ndarray) -> np.ndarray:
+        """Return forces (n, nv) along the motions that loops allow (n, m)."""
+        if self.allowed is None:
+            return forces
+        return np.einsum("nvm,nv->nm", self.allowed, forces)
 
     @cached_property
     def _kinematics(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -293,13 +297,6 @@ def kinematics(machine: Machine, bodies: Sequence[str]) -> Kernel:
         "kinematics", [state.x, state.v], outputs, ["x", "v"], ["rotation", "twist", "jacobian"]
     )
     return compile(function)
-
-
-def gravity_direction(machine: Machine) -> np.ndarray:
-    """Return the direction (3,) of gravity in the world; zero where there is none."""
-    g = np.asarray(machine.numeric.gravity, float)
-    size = float(np.linalg.norm(g))
-    return g / size if size else g
 
 
 def gyration(machine: Machine, body: str) -> float:

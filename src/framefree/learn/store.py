@@ -1,8 +1,8 @@
 """Models on disk: a JSON text for what is plain and an NPZ file for arrays, nothing that is code.
 
-`save` writes one file NAME.npz, complete or not at all. Beside the arrays it has one entry, `model`,
-with the JSON text; arrays stand in it as {"array": "name"}. Nothing is pickled, and nothing that is
-read can run.
+`save` writes one file NAME.npz, complete or not at all. Beside the arrays it has one entry,
+`model`, with the JSON text; arrays stand in it as {"array": "name"}. Nothing is pickled, nothing
+that is read can run.
 """
 
 import io
@@ -19,10 +19,11 @@ from framefree.learn.errors import LearnError
 from framefree.learn.learned import LearnedModel
 from framefree.learn.model import WrenchModel
 from framefree.learn.plain import WorldNetwork
+from framefree.learn.trust import GuardedModel
 
 FORMAT = 1
 KINDS: dict[str, type[WrenchModel]] = {
-    kind.__name__: kind for kind in (LearnedModel, WorldNetwork)
+    kind.__name__: kind for kind in (LearnedModel, GuardedModel, WorldNetwork)
 }
 
 

@@ -11,6 +11,7 @@ from framefree.gallery.scenarios.cooperation.dual_arm_limits import DualArmLimit
 from framefree.gallery.scenarios.cooperation.two_arms import TwoArms
 from framefree.gallery.scenarios.identification.identify_arm import IdentifyArm
 from framefree.gallery.scenarios.identification.identify_flight import IdentifyFlight
+from framefree.gallery.scenarios.learned.learned_chain import LearnedChain
 from framefree.gallery.scenarios.ports.chain_free import ChainFree
 from framefree.gallery.scenarios.ports.chain_pose import ChainPose
 from framefree.gallery.scenarios.ports.chain_reach import ChainReach
@@ -69,6 +70,7 @@ _CLASSES: tuple[type[Scenario], ...] = (
     RoverArm,
     IdentifyArm,
     IdentifyFlight,
+    LearnedChain,
 )
 
 SCENARIOS: dict[str, type[Scenario]] = {scenario.name: scenario for scenario in _CLASSES}

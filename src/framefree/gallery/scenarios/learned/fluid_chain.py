@@ -1,14 +1,15 @@
 """A chain of rods in a fluid that its equations do not know, and motions of it.
 
 The fluid resists strip by strip, lifts, turns spinning rods aside, carries them off their middle
-and flows. Its drag across the rod halves above 0.8 m/s, as that of a cylinder does when its boundary
-layer becomes turbulent; no term of the library has that:
+and flows. Its drag across the rod halves above 0.8 m/s, as that of a cylinder does when its
+boundary layer becomes turbulent; no term of the library has that:
 
     f = -k (1 - 1/4 (1 + tanh((|u_n| - 0.8 m/s) / 0.1 m/s))) |u_n| u_n
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import casadi as ca
@@ -150,9 +151,9 @@ class Swimming:
                 up = self.swing * wave[3] + self.bend * wave[5 + 3 * b]
                 out = side * (self.swing * wave[4] + self.bend * wave[6 + 3 * b])
                 own = self.spin * wave[7 + 3 * b]
-                q = quaternion.product(_about(2, out), quaternion.product(_about(1, up), _about(0, own)))
-                rods.append(quaternion.product(turn, q))
-            joints = [quaternion.product(quaternion.conjugate(a), b) for a, b in zip(rods, rods[1:], strict=False)]
+                bent = quaternion.product(_about(1, up), _about(0, own))
+                rods.append(quaternion.product(turn, quaternion.product(_about(2, out), bent)))
+            joints = [quaternion.product(quaternion.conjugate(a), b) for a, b in pairwise(rods)]
             R = quaternion.to_rotation(turn)
             return ca.vertcat(R @ place, rods[0], *joints)
 

@@ -1,0 +1,93 @@
+"""Tracking in the unknown fluid, with and without what was learned: the closed-loop side."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from framefree.control.port import PoseControl
+from framefree.control.references.bodies import BodyPoses
+from framefree.gallery.scenarios.learned.fluid_chain import Swimming, TrueFluid, swimmer
+from framefree.gallery.shared.rotations import angle_between
+from framefree.learn import WrenchModel
+from framefree.look.report.scene import body_poses
+from framefree.simulate import Run, simulate
+from framefree.simulate.measures import rms
+
+RATE, DAMPING = 3.0, 10.0
+"""1/s, of the poses and of what is left of the velocities."""
+SETTLED = 2.0
+"""s, from which on errors count."""
+MOTION = 777
+"""Seed of the motion that is followed: not among those learned from."""
+
+
+@dataclass(frozen=True)
+class Tracking:
+    """One motion, followed by the port law with different knowledge of the fluid.
+
+    Parameters
+    ----------
+    style : Swimming
+    duration, dt : float
+        s.
+    plant : str
+    progress : bool or None
+    motion : int
+        Seed of the motion.
+    """
+
+    style: Swimming
+    duration: float
+    dt: float
+    plant: str = "native"
+    progress: bool | None = None
+    motion: int = MOTION
+
+    def run(self, model: WrenchModel | None) -> Run:
+        """Simulate the law that knows a model of the fluid, or none, in the true fluid."""
+        machine = swimmer()
+        known = machine if model is None else model.added_to(machine)
+        path = self.style.path(machine, self.motion)
+        x, v = (np.array(one).ravel() for one in path.function(0.0)[:2])
+        return simulate(
+            TrueFluid().added_to(machine),
+            PoseControl(known, damping_with_floor(known), rate=RATE),
+            BodyPoses(path),
+            x,
+            v,
+            duration=self.duration,
+            dt=self.dt,
+            plant=self.plant,
+            every=5,
+            progress=self.progress,
+        )
+
+
+def damping_with_floor(machine: Any) -> dict[str, np.ndarray]:
+    """Return Kd = damping M of every body, turning about thin axes as about thick ones.
+
+    With damping M alone a thin rod has next to nothing that holds it against what a learned moment
+    about its axis misses, and spins away.
+    """
+    dampings = {}
+    for body in machine.bodies:
+        M = np.array(body.moments.matrix6)
+        M[3:, 3:] = np.linalg.eigvalsh(M[3:, 3:])[-1] * np.eye(3)
+        dampings[body.name] = DAMPING * M
+    return dampings
+
+
+def tracking_errors(run: Run) -> tuple[np.ndarray, np.ndarray]:
+    """Return distances (rows, bodies), m, and angles, degree, of all bodies from their poses."""
+    machine = run.machine
+    assert machine is not None
+    there = body_poses(machine, run.x)
+    wanted = np.stack([run[f"{body.name}.pose"] for body in machine.bodies], axis=1)
+    gap = np.linalg.norm(there[..., :3, 3] - wanted[..., :3, 3], axis=-1)
+    return gap, np.degrees(angle_between(there[..., :3, :3], wanted[..., :3, :3]))
+
+
+def settled_rms(run: Run) -> float:
+    """Return the root mean square distance of the bodies from their poses once settled, m."""
+    return rms(tracking_errors(run)[0][run.t > SETTLED].ravel())
