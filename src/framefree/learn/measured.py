@@ -228,7 +228,7 @@ def estimate_delay(
         found = minimize_scalar(
             left, bounds=(-longest, longest), method="bounded", options={"xatol": 1e-5}
         )
-        delay = float(found.x)
+        delay = float(found["x"])  # type: ignore[index]
     if longest - abs(delay) < 1e-3 * longest:
         raise LearnError(f"no delay within {longest:g} s explains the motions: {delay:.4g} s")
     return delay

@@ -1,4 +1,4 @@
-"""Tracking in the unknown fluid, with and without what was learned: the closed-loop side."""
+"""FluidTracking in the unknown fluid, with and without what was learned: the closed-loop side."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +23,7 @@ MOTION = 777
 
 
 @dataclass(frozen=True)
-class Tracking:
+class FluidTracking:
     """One motion, followed by the port law with different knowledge of the fluid.
 
     Parameters

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from framefree.gallery.scenarios.learned.closed_loop import Tracking
+from framefree.gallery.scenarios.learned.closed_loop import FluidTracking
 from framefree.gallery.scenarios.learned.fluid_chain import LENGTH, Swimming, swimmer
 from framefree.gallery.scenarios.learned.open_loop import FEATURES
 from framefree.identify import Recording
@@ -43,7 +43,7 @@ class MeasuredChain:
         machine, rng = swimmer(), np.random.default_rng(self.seed)
         recordings = []
         for k in range(self.motions):
-            tracking = Tracking(
+            tracking = FluidTracking(
                 Swimming(), 20.0, PERIOD / 5, progress=self.progress, motion=FIRST + k
             )
             run = tracking.run(None)

@@ -52,7 +52,7 @@ STYLES: dict[str, Swimming] = {
 
 
 @dataclass(frozen=True)
-class OpenLoop:
+class FluidLessons:
     """Samples, models and their errors.
 
     Parameters
@@ -160,7 +160,7 @@ def turned_samples(samples: Samples, R: np.ndarray, bodies: int = 5) -> Samples:
     return Samples.of_states(machine, x, samples.v, samples.labels, motion=samples.motion)
 
 
-def rotation_factors(loop: OpenLoop) -> tuple[dict[str, float], float]:
+def rotation_factors(loop: FluidLessons) -> tuple[dict[str, float], float]:
     """Return error ratios of turned to unturned experiments, of our models and the plain one."""
     test = loop.tests["plane"]
     models: dict[str, Any] = {
