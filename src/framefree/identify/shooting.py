@@ -10,7 +10,10 @@ by the method of Levenberg and Marquardt. Slopes are exact: they advance with th
 
     S_(k+1) = (df/dz) S_k + df/d(p, z_0)
 
-in one compiled roll-out over all pieces at once. States z_0 are eliminated piece by piece.
+in one compiled roll-out over all pieces at once. States z_0 are eliminated piece by piece. A number
+at a bound that the slope pushes outwards takes no part in a step: what is left is solved for the
+others (an active set), and where one ends at its bound the data do not tell it. Numbers that stay
+constant over a piece but differ between pieces, such as a trim, are states with rate zero.
 """
 
 from dataclasses import dataclass
@@ -52,6 +55,9 @@ class Shot:
     ----------
     value : (n,)
     covariance : (n, n)
+        Of the numbers that are free; zero where one of two is not.
+    free : (n,) of bool
+        Whether a number was found: neither held nor stopped by a bound.
     z : (pieces, nz)
         States at the beginnings, as found.
     residual : (pieces, steps, ny)
@@ -61,6 +67,7 @@ class Shot:
 
     value: np.ndarray
     covariance: np.ndarray
+    free: np.ndarray
     z: np.ndarray
     residual: np.ndarray
     cost: float
@@ -68,8 +75,14 @@ class Shot:
 
     @property
     def deviation(self) -> np.ndarray:
-        """Standard deviations (n,)."""
-        return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
+        """Standard deviations (n,); infinite for numbers that were not found."""
+        return np.where(self.free, np.sqrt(np.maximum(np.diag(self.covariance), 0.0)), np.inf)
+
+    @property
+    def correlation(self) -> np.ndarray:
+        """Correlations (n, n) of the numbers that were found; zero elsewhere."""
+        size = np.sqrt(np.maximum(np.diag(self.covariance), 1e-300))
+        return self.covariance / np.outer(size, size)
 
 
 class PredictionModel:
@@ -129,24 +142,23 @@ def shoot(
     p : (n,)
         Where to begin.
     sigma_y, sigma_z : (ny,), (nz,)
-        Standard deviations of measurements, and of the measured first states.
+        Standard deviations of measurements, and of the measured first states. A first state that is
+        to be taken as measured has a deviation near zero.
     bounds : two of (n,)
-        Least and largest numbers, such as zero for a time constant; infinite for none.
+        Least and largest numbers, such as zero for a time constant; infinite for none. Where both
+        are the same a number is held.
+
+    Raises
+    ------
+    IdentifyError
+        If sizes do not fit, data or bounds make no sense, or predictions are not finite.
     """
-    p = np.array(p, float)
-    sigma_y, sigma_z = np.asarray(sigma_y, float), np.asarray(sigma_z, float)
-    least, most = (np.broadcast_to(np.asarray(end, float), p.shape) for end in bounds)
+    p, sigma_y, sigma_z, least, most = _checked(model, pieces, p, sigma_y, sigma_z, bounds)
     z, damping = pieces.z.copy(), 1e-3
     state = _linearised(model, pieces, z, p, sigma_y, sigma_z)
     first = state.cost
     for _ in range(ROUNDS):
-        H, g = state.reduced
-        scale = np.sqrt(np.maximum(np.diag(H), 1e-30))
-        step = (
-            np.linalg.solve(H / np.outer(scale, scale) + damping * np.eye(len(p)), g / scale)
-            / scale
-        )
-        trial = np.clip(p + step, least, most)
+        trial = p + _step(*state.reduced, p, least, most, damping)
         moved = z + state.first_states(trial - p)
         other = _linearised(model, pieces, moved, trial, sigma_y, sigma_z)
         if np.isfinite(other.cost) and other.cost <= state.cost:
@@ -160,11 +172,73 @@ def shoot(
                 break
     if not np.isfinite(state.cost):
         raise IdentifyError("the model's predictions are not finite from the first numbers on")
-    H, _ = state.reduced
-    freedom = max(state.residual.size - len(p), 1)
+    H, g = state.reduced
+    free = ~_stopped(p, g, least, most)
+    freedom = max(state.residual.size - int(free.sum()), 1)
     variance = state.cost * state.residual.size / freedom
+    covariance = np.zeros_like(H)
+    covariance[np.ix_(free, free)] = np.linalg.pinv(H[np.ix_(free, free)]) * variance
     residual = state.residual.reshape(pieces.y.shape) * sigma_y
-    return Shot(p, np.linalg.pinv(H) * variance, z, residual, state.cost, first)
+    return Shot(p, covariance, free, z, residual, state.cost, first)
+
+
+def _stopped(p: np.ndarray, g: np.ndarray, least: np.ndarray, most: np.ndarray) -> np.ndarray:
+    """Tell which numbers a bound holds: they are there, and the slope pushes them outwards."""
+    return ((p <= least) & (g <= 0)) | ((p >= most) & (g >= 0)) | (least == most)
+
+
+def _step(
+    H: np.ndarray, g: np.ndarray, p: np.ndarray, least: np.ndarray, most: np.ndarray, damping: float
+) -> np.ndarray:
+    """Return a damped step of ``H dp = g`` that stays within bounds.
+
+    Numbers that the step would take beyond their bounds go to them, and the others are solved for
+    anew with that.
+    """
+    scale = np.sqrt(np.maximum(np.diag(H), 1e-30))
+    A = H / np.outer(scale, scale) + damping * np.eye(len(p))
+    step, free = np.zeros_like(p), ~_stopped(p, g, least, most)
+    while free.any():
+        right = g / scale - A[:, ~free] @ (step * scale)[~free]
+        step[free] = np.linalg.solve(A[np.ix_(free, free)], right[free]) / scale[free]
+        beyond = free & ((p + step < least) | (p + step > most))
+        if not beyond.any():
+            break
+        step[beyond] = np.clip(p + step, least, most)[beyond] - p[beyond]
+        free &= ~beyond
+    return np.clip(p + step, least, most) - p
+
+
+def _checked(
+    model: PredictionModel, pieces: RecordedPieces, p: Any, sigma_y: Any, sigma_z: Any, bounds: Any
+) -> tuple[np.ndarray, ...]:
+    """Return numbers, deviations and bounds as arrays, or say what does not fit."""
+    p = np.array(p, float)
+    deviations = []
+    for name, given, size in (("sigma_y", sigma_y, model.ny), ("sigma_z", sigma_z, model.nz)):
+        value = np.asarray(given, float)
+        if value.shape != (size,) or not (value > 0).all():
+            raise IdentifyError(f"`{name}` must be {size} positive numbers, got {value.shape}")
+        deviations.append(value)
+    if p.shape != (model.n,):
+        raise IdentifyError(f"the model has {model.n} numbers, got {p.shape} to begin with")
+    least, most = (np.broadcast_to(np.asarray(end, float), p.shape) for end in bounds)
+    outside = np.flatnonzero(~((least <= p) & (p <= most)))
+    if outside.size:
+        k = int(outside[0])
+        raise IdentifyError(
+            f"number {k} begins at {p[k]:g}, outside its bounds {least[k]:g} .. {most[k]:g}"
+        )
+    shapes = {"z": (model.nz,), "u": (-1, -1), "y": (-1, model.ny)}
+    for name, shape in shapes.items():
+        value = getattr(pieces, name)
+        fits = value.ndim == len(shape) + 1 and shape[-1] in (-1, value.shape[-1])
+        if not fits or len(value) != len(pieces.z):
+            raise IdentifyError(f"`{name}` of the pieces has the shape {value.shape}")
+        if not np.isfinite(value).all():
+            where = tuple(int(i) for i in np.argwhere(~np.isfinite(value))[0])
+            raise IdentifyError(f"`{name}` of the pieces is not finite at {where}")
+    return p, *deviations, least, most
 
 
 @dataclass(frozen=True, eq=False)

@@ -101,8 +101,8 @@ class IdentifyFlight(Scenario):
         )
         note = (
             f"Quadcopter, share of the variation that is not explained on {TEST[0]:g} to "
-            f"{TEST[1]:g} s, which was not used: {words}. Propeller speeds are noisy beside the "
-            "small differences that turn the vehicle, which draws the gains of roll and pitch down."
+            f"{TEST[1]:g} s, which was not used: {words}. Slow moments of the air, which the "
+            "controller holds against, remain in roll and pitch; yaw varies least."
         )
         figures = prediction_figures({"not used": fits[False].test})
         return [promise], list(figures), [note]
@@ -119,8 +119,7 @@ class IdentifyFlight(Scenario):
         found = shoot(model, pieces, nano_flight.FIRST / scales, sigma_y=nano_flight.SIGMA_Y,
                       sigma_z=nano_flight.SIGMA_Z, bounds=bounds)  # fmt: skip
         names = (nano_flight.NAMES, found.value * scales, found.deviation * scales)
-        ends = np.isclose(found.value, bounds[0]) | np.isclose(found.value, bounds[1])
-        held = [name for name, end in zip(nano_flight.NAMES, ends, strict=True) if end]
+        held = [name for name, free in zip(nano_flight.NAMES, found.free, strict=True) if not free]
         for name, value, deviation in zip(*names, strict=True):
             metrics[f"nano_{name}"] = float(value)
             if name not in held:
