@@ -150,8 +150,8 @@ class IdentifyFlight(Scenario):
             f"{len(others) + dropped_others} to judge could not be aligned. Commands at 100 Hz "
             f"explain {100 * metrics['nano_roll_effect']:.1f} and "
             f"{100 * metrics['nano_pitch_effect']:.1f} percent of the roll and pitch moments that "
-            "thrusts on their arms would make, with one constant moment for all flights; their trims "
-            "differ, so these shares are no property of the vehicle. Held "
+            "thrusts on their arms would make, with one constant moment for all flights; their "
+            "trims differ, so these shares are no property of the vehicle. Held "
             f"by their bounds, and so not identified: {', '.join(held) or 'none'}."
         )
         return [promise], [figure], [note]
