@@ -25,6 +25,8 @@ BETTER = 0.6
 """What another reading leaves must be below this share of what the data leave as they are."""
 STRETCH = 40.0
 """Length of the stretch on which readings are tried, in periods of the cut-off."""
+PAIRS = 36
+"""Most pairs of columns that are tried: all pairs of nine."""
 ROWS = 2000
 """Most rows on which they are tried where nothing is filtered."""
 
@@ -110,10 +112,15 @@ def _readings(record: Recording, machine: Machine) -> Iterator[OtherReading]:
     for group in ("force", "u"):
         if getattr(record, group) is None:
             continue
-        names = column_names(machine, group)
-        for i, j in itertools.combinations(range(len(names)), 2):
+        for i, j in _pairs(len(column_names(machine, group))):
             yield _swapped(record, machine, group, i, j)
     yield from _motions(record, machine)
+
+
+def _pairs(count: int) -> list[tuple[int, int]]:
+    """Return pairs of columns to try: neighbours first, and not more than `PAIRS`."""
+    pairs = itertools.combinations(range(count), 2)
+    return sorted(pairs, key=lambda pair: pair[1] - pair[0])[:PAIRS]
 
 
 def _motions(record: Recording, machine: Machine) -> Iterator[OtherReading]:
@@ -123,7 +130,8 @@ def _motions(record: Recording, machine: Machine) -> Iterator[OtherReading]:
         for joint in machine.joints
         if joint.nx == 1 and joint.nv == 1
     ]
-    for (i, k), (j, l) in itertools.combinations(single, 2):
+    for first, second in _pairs(len(single)):
+        (i, k), (j, l) = single[first], single[second]
         reading = _swapped(record, machine, "x", i, j)
         data = reading.data
         for group in ("v", "a"):

@@ -122,6 +122,7 @@ class IdentifyFlight(Scenario):
         held = [name for name, free in zip(nano_flight.NAMES, found.free, strict=True) if not free]
         for name, value, deviation in zip(*names, strict=True):
             metrics[f"nano_{name}"] = float(value)
+            metrics[f"nano_{name}_at_bound"] = name in held
             if name not in held:
                 metrics[f"nano_{name}_deviation"] = float(deviation)
         y, _ = model.predict(judged.z, judged.u, found.value)

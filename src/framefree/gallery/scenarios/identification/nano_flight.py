@@ -43,6 +43,8 @@ SIGMA_Y = np.array([*[0.05] * 3, *[0.2] * 3, *[0.08] * 3, *[0.3] * 3])
 """Deviations of position, velocity, attitude (vector part) and rate that count alike."""
 SIGMA_Z = np.array([*[0.001] * 3, *[0.002] * 4, *[0.01] * 3, *[0.03] * 3, *[0.02] * 4])
 CORRELATION, SHIFTS, OUTPUTS = 0.6, range(-8, 9), 12
+FULL, SETTLED = 65535, 30
+"""Largest command of a motor; rows before a piece after which the lag has forgotten a wrong one."""
 
 
 class Flight(NamedTuple):
@@ -89,7 +91,9 @@ def _aligned(path: Path) -> Flight | None:
         return None
     rows = flying[(flying + shift >= 0) & (flying + shift < len(quat))]
     seen = rows + shift
-    volts = d["pwm"][rows] / 65535 * d["battery"][rows, None]
+    # Commands beyond what the motors take were logged wrongly: no piece may hold them.
+    duty = np.where(d["pwm"][rows] > FULL, np.nan, d["pwm"][rows] / FULL)
+    volts = duty * d["battery"][rows, None]
     return Flight(d["position"][seen], quat[seen], d["velocity"][seen], d["gyro"][rows], volts)
 
 
@@ -105,11 +109,14 @@ def pieces(several: list[Flight], every: int) -> RecordedPieces:
     for flight in several:
         R = batch.rotation(flight.wxyz)
         body = np.einsum("nji,nj->ni", R, flight.velocity)
-        lagging = flight.voltage.copy()
+        known = np.where(np.isfinite(flight.voltage), flight.voltage, 0.0)
+        lagging = known.copy()
         for k in range(1, len(lagging)):
-            lagging[k] = lagging[k - 1] + 0.2 * (flight.voltage[k] - lagging[k - 1])
+            lagging[k] = lagging[k - 1] + 0.2 * (known[k] - lagging[k - 1])
         for k in range(100, len(body) - STEPS, every):
             rows = slice(k, k + STEPS)
+            if not np.isfinite(flight.voltage[k - SETTLED : k + STEPS]).all():
+                continue
             q0 = flight.wxyz[k]
             # One sign of the quaternion throughout a piece.
             signs = np.sign(flight.wxyz[rows] @ q0)[:, None]
