@@ -3,7 +3,7 @@
 import numpy as np
 
 from framefree.geometry import Moments
-from framefree.machine import Body, Contact, ContactShape, Free, Joint, Machine, Revolute
+from framefree.machine import Body, Contact, ContactShape, Free, Joint, Machine, Revolute, Shape
 
 GROUND = ContactShape("half_space")
 
@@ -18,7 +18,15 @@ def _resting(
         gravity=(0.0, 0.0, -g),
         name=name,
         interactions=(Contact("ground", "world", name, GROUND, shape, **material),),
+        geometry=(_drawn(name, shape),),
     )
+
+
+def _drawn(frame: str, shape: ContactShape) -> Shape:
+    """Return what the viewer draws of a contact shape; a disk gets a little thickness."""
+    if shape.kind == "disk":
+        return Shape(frame, "cylinder", (shape.size[0], 0.02 * shape.size[0]), shape.pose)
+    return Shape(frame, shape.kind, shape.size, shape.pose)
 
 
 def ball(mass: float = 1.0, radius: float = 0.1, g: float = 9.81, **material: float) -> Machine:
@@ -63,6 +71,7 @@ def stack(**material: float) -> Machine:
         above,
         Joint("ball_base", Free(), "world", "ball"),
         Contact("top", "block", "ball", *shapes, **material),
+        _drawn("ball", shapes[1]),
     ).replace(name="stack")
 
 
