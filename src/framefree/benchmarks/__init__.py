@@ -8,6 +8,7 @@ from framefree.benchmarks import (
     dynamics,
     exchange,
     kernel,
+    learn,
     prototype,
     rollout,
 )
@@ -20,5 +21,6 @@ BENCHMARKS: dict[str, Callable[[], dict[str, object]]] = {
     "dual-arm": dual_arm.run,
     "prototype": prototype.run,
     "exchange": exchange.run,
+    "learn": learn.run,
 }
 """Benchmark name to the function that measures it and gives its figures."""

@@ -15,6 +15,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from framefree.kernel.layers import layers
 from framefree.learn.errors import LearnError
 from framefree.learn.polynomials import SymmetricPolynomials
 from framefree.learn.symmetry import Symmetry, symmetry_of
@@ -101,13 +102,9 @@ class SymmetricNetwork:
         self, v: Matrix, w: Matrix, d: Matrix, inputs: Matrix, weights: Matrix | None = None
     ) -> Matrix:
         """Return f (6); with a column of weights these are inputs, else constants."""
-        layers = self.layers if weights is None else unflat(weights, self.layers)
-        h = (self.invariants(v, w, d, inputs) - ca.DM(self.means)) / ca.DM(self.widths)
-        for k, (W, b) in enumerate(layers):
-            W, b = (ca.DM(one) if isinstance(one, np.ndarray) else one for one in (W, b))
-            h = W @ h + b
-            if k + 1 < len(layers):
-                h = ca.tanh(h)
+        own = self.layers if weights is None else unflat(weights, self.layers)
+        shifted = (self.invariants(v, w, d, inputs) - ca.DM(self.means)) / ca.DM(self.widths)
+        h = layers(shifted, own)
         return self.wrenches(v, w, d, inputs) @ h
 
     def parts(self) -> dict[str, Any]:
