@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from framefree.gallery.scenarios.learned.closed_loop import damping_with_floor
 from framefree.gallery.scenarios.learned.fluid_chain import (
     FAST,
     LENGTH,
@@ -45,12 +44,6 @@ def test_a_turned_world_has_the_same_forces():
     there = turned_samples(samples, R)
     assert there.error(TrueFluid().turned(R)) < 1e-12
     assert there.error(TrueFluid()) > 0.05
-
-
-def test_thin_axes_are_damped_as_thick_ones():
-    Kd = damping_with_floor(swimmer(2))["body1"]
-    assert Kd[3, 3] == pytest.approx(Kd[4, 4])
-    assert np.linalg.eigvalsh(Kd).min() > 0
 
 
 @pytest.mark.slow

@@ -27,11 +27,11 @@ BODIES, WIDTH = 5, 32
 def run() -> dict[str, object]:
     """Return the figures of `framefree bench learn`.
 
-    `law_cost_ratio` is the cost of the law of `learned-chain` for five bodies with a network of two layers of 32 on
-    every body over that of the law without, in batches of 1024; `single_cost_ratio` the same of one
-    call from Python. `batch_over_jax` is how many times as fast a plain network of that size is in
-    a kernel as in JAX (jitted, double precision, one thread each), and `jax_difference` the largest
-    difference of the two.
+    `law_cost_ratio` is the cost of the law of `learned-chain` for five bodies with a network of two
+    layers of 32 on every body over that of the law without, in batches of 1024; `single_cost_ratio`
+    the same of one call from Python. `batch_over_jax` is how many times as fast a plain network of
+    that size is in a kernel as in JAX (jitted, double precision, one thread each), and
+    `jax_difference` the largest difference of the two.
     """
     law = PoseControl(chain(BODIES))
     start = perf_counter()
@@ -87,9 +87,7 @@ def _arguments(law: Law, count: int) -> list[np.ndarray]:
     rng, machine = np.random.default_rng(0), law.machine
     x, v = machine.random(rng, count), rng.normal(size=(count, machine.nv))
     poses = np.tile(np.eye(4).ravel(), (count, 1))
-    rest = [
-        poses if _shape(name) == (4, 4) else rng.normal(size=(count, 6)) for name in law.needs
-    ]
+    rest = [poses if _shape(name) == (4, 4) else rng.normal(size=(count, 6)) for name in law.needs]
     arguments = [x, v, *rest]
     return arguments if count > 1 else [one[0].copy() for one in arguments]
 

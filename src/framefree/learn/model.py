@@ -32,9 +32,10 @@ from typing import Any, NamedTuple, Self
 import casadi as ca
 import numpy as np
 
+from framefree.control.unknown.learned import learned_interactions
 from framefree.kernel import Kernel, compile
 from framefree.learn.errors import LearnError
-from framefree.machine import Interaction, Machine
+from framefree.machine import Machine
 
 Matrix = Any
 
@@ -128,46 +129,16 @@ class WrenchModel(ABC):
             )
         return numbers
 
-    def interactions(
-        self, machine: Machine, bodies: Sequence[str] | None = None, name: str = "learned"
-    ) -> tuple[Interaction, ...]:
-        """Return the model as parts of a machine, one a body: laws compensate, plants feel them.
-
-        Their `numbers` are those of the model, tunable as "learned.body1.numbers.0" and so on.
+    def added_to(self, machine: Machine, bodies: Sequence[str] | None = None) -> Machine:
+        """Return the machine with the model as its own: laws made for it compensate the model.
 
         Parameters
         ----------
         machine : Machine
-            Whose gravity and bodies it is made for.
         bodies : sequence of str, optional
-            Bodies on which it acts; default all.
-        name : str
-            What the parts' names begin with.
+            Bodies on which the model acts; by default all that have mass.
         """
-        if self.inputs:
-            raise LearnError(
-                f"the model takes {self.inputs} inputs: it cannot be a part of a machine, which "
-                "knows poses, twists and time"
-            )
-        chosen = [body.name for body in machine.bodies] if bodies is None else list(bodies)
-        down = ca.DM(gravity_direction(machine))
-
-        def wrench(pose: Matrix, twist: Matrix, numbers: Matrix | None = None) -> Matrix:
-            R = pose[:3, :3]
-            return self.wrench(BodyMotion(twist, R, R.T @ down), numbers)
-
-        def fixed(pose: Matrix, twist: Matrix) -> Matrix:
-            return wrench(pose, twist)
-
-        law, given = (wrench, {"numbers": self.coefficients}) if self.size else (fixed, {})
-        return tuple(
-            Interaction(f"{name}.{machine.body(body).name}", "world", body, law, parameters=given)
-            for body in chosen
-        )
-
-    def added_to(self, machine: Machine, bodies: Sequence[str] | None = None) -> Machine:
-        """Return the machine with the model as its own: laws made for it compensate the model."""
-        own = self.interactions(machine, bodies)
+        own = learned_interactions(self, machine, bodies)
         return replace(machine, interactions=(*machine.interactions, *own))
 
     def value(self, name: str) -> float:

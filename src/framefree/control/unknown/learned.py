@@ -101,15 +101,21 @@ def wrench_on(
 def learned_interactions(
     model: LearnedWrench, machine: Machine, bodies: Sequence[str] | None = None
 ) -> tuple[Interaction, ...]:
-    """Return a model as parts of a machine, one for each body; its coefficients are parameters."""
-    numeric = machine.numeric
+    """Return a model as parts of a machine, one for each body: laws compensate, plants feel them.
+
+    Their parameters are the coefficients of the model: "learned.body1.numbers.0" and so on.
+    """
+    numeric, values = machine.numeric, np.asarray(model.coefficients, float)
 
     def wrench(pose: Matrix, twist: Matrix, numbers: Matrix) -> Matrix:
         return wrench_on(model, numeric, pose, twist, numbers)
 
-    values = {"numbers": np.asarray(model.coefficients, float)}
+    def fixed(pose: Matrix, twist: Matrix) -> Matrix:
+        return wrench_on(model, numeric, pose, twist, ca.SX(0, 1))
+
+    law, given = (wrench, {"numbers": values}) if values.size else (fixed, {})
     return tuple(
-        Interaction(f"learned {name}", "world", name, wrench, parameters=values)
+        Interaction(f"learned.{name}", "world", name, law, parameters=given)
         for name in bodies_of(machine, bodies)
     )
 

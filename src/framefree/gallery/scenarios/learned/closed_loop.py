@@ -1,7 +1,6 @@
 """FluidTracking in the unknown fluid, with and without what was learned: the closed-loop side."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from framefree.simulate import Run, simulate
 from framefree.simulate.measures import rms
 
 RATE, DAMPING = 3.0, 10.0
-"""1/s, of the poses and of what is left of the velocities."""
+"""1/s, of the poses and of what is left of the velocities; that about thin axes as about others."""
 SETTLED = 2.0
 """s, from which on errors count."""
 MOTION = 777
@@ -52,7 +51,7 @@ class FluidTracking:
         x, v = (np.array(one).ravel() for one in path.function(0.0)[:2])
         return simulate(
             TrueFluid().added_to(machine),
-            PoseControl(known, damping_with_floor(known), rate=RATE),
+            PoseControl(known, DAMPING, rate=RATE, floor=1.0),
             BodyPoses(path),
             x,
             v,
@@ -62,20 +61,6 @@ class FluidTracking:
             every=5,
             progress=self.progress,
         )
-
-
-def damping_with_floor(machine: Any) -> dict[str, np.ndarray]:
-    """Return Kd = damping M of every body, turning about thin axes as about thick ones.
-
-    With damping M alone a thin rod has next to nothing that holds it against what a learned moment
-    about its axis misses, and spins away.
-    """
-    dampings = {}
-    for body in machine.bodies:
-        M = np.array(body.moments.matrix6)
-        M[3:, 3:] = np.linalg.eigvalsh(M[3:, 3:])[-1] * np.eye(3)
-        dampings[body.name] = DAMPING * M
-    return dampings
 
 
 def tracking_errors(run: Run) -> tuple[np.ndarray, np.ndarray]:
