@@ -74,7 +74,7 @@ def _versions() -> bytes | None:
     )
     digest = hashlib.sha256(repr(facts).encode())
     try:
-        for path in sorted(Path(__file__).parent.glob("*.py")):
+        for path in sorted(Path(__file__).parent.rglob("*.py")):
             digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     except OSError:
         return None

@@ -30,7 +30,7 @@ def define_variant(
     code = Code(module)
     stride = program.slots * code.lanes * 8
     stop = code.put(f"mul i64 %groups, {stride}")
-    with code.loop(0, stop, str(stride)) as shift, _wanted(code, operands, flagged, shift):
+    with code.loop(0, stop, str(stride)) as shift, wanted(code, operands, flagged, shift):
         moved = code.offset("%workspace", shift)
         for k in parts:
             code.do(f"call void @{name}_{k}(ptr {moved}, ptr %row)")
@@ -80,7 +80,7 @@ def _places(
 
 
 @contextmanager
-def _wanted(code: Code, operands: int, flagged: bool, shift: str) -> Iterator[None]:
+def wanted(code: Code, operands: int, flagged: bool, shift: str) -> Iterator[None]:
     """Run the body unless the flag of a call is set in all lanes of a group."""
     if not flagged:
         yield

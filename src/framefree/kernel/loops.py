@@ -42,6 +42,8 @@ from framefree.kernel.native import Native, TileLayout, compile_object, load_obj
 from framefree.kernel.optimise import optimise
 from framefree.kernel.program import KernelProgram, Stage, lay_out
 from framefree.kernel.reading import read
+from framefree.kernel.routines.embed import as_program, define_procedure, procedure_module
+from framefree.kernel.routines.procedure import Procedure
 from framefree.kernel.target import Target, host
 from framefree.kernel.timeloop import define_rollout
 
@@ -98,10 +100,10 @@ class Call:
 class _Variant:
     """A function, which of its inputs are constants, and whether a flag can make it idle."""
 
-    function: ca.Function
+    function: ca.Function | Procedure
     constant: tuple[bool, ...]
     flagged: bool
-    original: ca.Function  # kept, for its identity is the key
+    original: ca.Function | Procedure  # kept, for its identity is the key
 
 
 class _Caller(Caller):
@@ -175,7 +177,7 @@ class Calls:
 
     def call(
         self,
-        function: ca.Function,
+        function: ca.Function | Procedure,
         inputs: Sequence[Block | Constant],
         outputs: Sequence[Block],
         *,
@@ -201,7 +203,7 @@ class Calls:
 
     def _check(
         self,
-        function: ca.Function,
+        function: ca.Function | Procedure,
         inputs: Sequence[Block | Constant],
         outputs: Sequence[Block],
     ) -> None:
@@ -243,6 +245,8 @@ class Calls:
             slots[block.start : block.start + block.size] = [(symbol, k) for k in range(block.size)]
         for call in self._calls:
             function = self._kinds[call.variant].function
+            if isinstance(function, Procedure):
+                raise CompileError(f"`{function.name()}` has loops, which CasADi cannot express")
             arguments = [
                 ca.DM(one.values) if isinstance(one, Constant) else _collect(slots, one)
                 for one in call.inputs
@@ -296,7 +300,8 @@ class Calls:
         key = self._key(target) if use_cache and cache.enabled() else None
         binary = cache.load(key) if key is not None else None
         if binary is None:
-            binary = compile_object(self._assembly(program, target), target)
+            text, routines = self._assembly(program, target), self._routines(target)
+            binary = compile_object(text, target, routines)
             if key is not None:
                 cache.store(key, binary)
         return binary
@@ -321,6 +326,9 @@ class Calls:
         programs = self._programs
         for variant in self._kinds[len(programs) :]:
             function = variant.function
+            if isinstance(function, Procedure):
+                programs.append(as_program(function))
+                continue
             inputs = [Port(n, (function.numel_in(k),)) for k, n in enumerate(function.name_in())]
             outputs = [Port(n, (function.numel_out(k),)) for k, n in enumerate(function.name_out())]
             graph = read(function, inputs, outputs)
@@ -332,7 +340,11 @@ class Calls:
         scratch = self._slots
         for index, (variant, kind) in enumerate(zip(self._laid_out, self._kinds, strict=True)):
             name, flagged = f"variant{index}", kind.flagged
-            define_variant(module, name, program, variant, kind.constant, scratch, flagged)
+            if isinstance(kind.function, Procedure):
+                one = kind.function
+                define_procedure(module, name, program, one, kind.constant, scratch, flagged)
+            else:
+                define_variant(module, name, program, variant, kind.constant, scratch, flagged)
         width = 1 + max((len(call.operands) for call in self._calls), default=0)
         define_walk(module, len(self._kinds), len(self._calls), width)
         define_tiles(module, program)
@@ -343,6 +355,12 @@ class Calls:
         table, numbers = self._tables(width, target)
         single = "@single = internal global ptr null\n"
         return module.text() + table + numbers + single
+
+    def _routines(self, target: Target) -> str:
+        """Return the routines that are called, as LLVM assembly."""
+        found = {id(k.function): k.function for k in self._kinds}
+        procedures = [one for one in found.values() if isinstance(one, Procedure)]
+        return procedure_module(procedures, target) if procedures else ""
 
     def _tables(self, width: int, target: Target) -> tuple[str, str]:
         """Return the table of calls and that of the constants, as LLVM globals."""
@@ -404,8 +422,10 @@ def _collect(slots: list[tuple[ca.MX, int]], block: Block) -> ca.MX:
     return parts[0] if len(parts) == 1 else ca.vertcat(*parts)
 
 
-def _as_columns(function: ca.Function) -> ca.Function:
+def _as_columns(function: ca.Function | Procedure) -> ca.Function | Procedure:
     """Return the function with every input and output as a column, in CasADi's order."""
+    if isinstance(function, Procedure):
+        return function
     if all(function.size_in(k)[1] == 1 for k in range(function.n_in())) and all(
         function.size_out(k)[1] == 1 for k in range(function.n_out())
     ):

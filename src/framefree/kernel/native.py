@@ -72,11 +72,25 @@ def assembly(program: KernelProgram, target: Target) -> str:
     return module.text()
 
 
-def compile_object(text: str, target: Target) -> bytes:
-    """Compile LLVM assembly to an object file."""
+def compile_object(text: str, target: Target, routines: str = "") -> bytes:
+    """Compile LLVM assembly to an object file; `routines` get LLVM's own passes before."""
     module = llvm.parse_assembly(text)
     module.triple = llvm.get_process_triple()
+    if routines:
+        module.data_layout = str(_machine(target).target_data)
+        module.link_in(_optimised(routines, _machine(target)))
     return _machine(target).emit_object(module)
+
+
+def _optimised(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
+    """Return a module with LLVM's usual passes done: registers, inlining, vectors."""
+    module = llvm.parse_assembly(text)
+    module.triple, module.data_layout = llvm.get_process_triple(), str(machine.target_data)
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = options.slp_vectorization = True
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return module
 
 
 def load_engine(binary: bytes, target: Target) -> llvm.ExecutionEngine:

@@ -1,0 +1,237 @@
+"""Programs of levels in strict order, as a routine.
+
+Level k has rows ``lower_k <= Y_k z <= upper_k`` (an equation has equal bounds). Each level misses
+its bounds by as little as can be, in the sense of least squares, among all z that are best for the
+levels above; of what is left open at the end the shortest z is taken:
+
+    w_k(z) = what Y_k z is above its upper or below its lower bounds
+    z in argmin |w_k|^2 over argmin |w_(k-1)|^2 over ... ,    last |z|^2
+
+A level that is solved leaves behind rows that are fixed (its equations, and what it had to miss)
+and rows that must stay within their bounds. A bound of a level above whose multiplier is not zero
+cannot be left without harm to the level, and is fixed too.
+
+Certificate: at each level the gradient w_k Y_k is a sum of rows that are active, times multipliers
+`multipliers[k]`, which have the signs of their bounds unless the row is fixed from above; own rows
+have their residuals as multipliers. `level_info` has of each level: the length of what is missed,
+the error of the gradient (relative to its terms) or of signs, the damping's bound on the error
+relative to what is asked for, and 1 if met, 0 if it gave way, -1 if steps ran out.
+"""
+
+from math import sqrt
+
+from framefree.control.qp.level import (
+    DAMPING,
+    FIXED,
+    FREE,
+    LEFT_OUT,
+    LOWER,
+    MET,
+    OWN,
+    PICKED,
+    RANK,
+    SIGMA,
+    SIGN,
+    STALE,
+    STEPS,
+    UPPER,
+    WORKING,
+    factor,
+    again,
+    hold,
+    missed,
+    multipliers,
+    size_of,
+    solve_level,
+)
+from framefree.control.qp.vectors import add, dot, fill
+from framefree.kernel.routines import Desk, Layout, Procedure, fma, routine
+
+PARTS = 4
+"""Numbers of `level_info`."""
+STEPS_PER_SIZE = 4
+
+
+@routine
+def prepare(w: Desk) -> None:
+    """Take over start, bounds and guesses."""
+    fill(0.0, w.count, 8)
+    fill(0.0, w.z, w.width)
+    for i in range(w.n):
+        if abs(w.start[i]) < 1e100:
+            w.z[i] = w.start[i]
+    for i in range(w.m):
+        low, high = w.lower[i], w.upper[i]
+        if low > high:
+            low = 0.5 * (low + high)
+            high = low
+        w.low[i] = low
+        w.high[i] = high
+        w.guess[i] = w.guessed[i]
+        w.state[i] = FREE
+        w.v[i] = 0.0
+        row = w.Y[i * w.width :]
+        w.norm[i] = sqrt(dot(row, row, w.width))
+    fill(0.0, w.multipliers, w.levels * w.m)
+
+
+@routine
+def begin(w: Desk, first: int) -> None:
+    """Start a level with the rows that are at a bound where they are expected to end."""
+    length = sqrt(dot(w.z, w.z, w.width))
+    w.count[WORKING] = 0.0
+    for i in range(first):
+        if w.state[i] == FREE and w.guess[i] != 0.0:
+            bound = w.high[i] if w.guess[i] > 0.0 else w.low[i]
+            if abs(w.v[i] - bound) <= MET * size_of(w, i, length):
+                hold(w, i, w.guess[i])
+
+
+@routine
+def certify(w: Desk, level: int, first: int, last: int) -> float:
+    """Write the multipliers of a level that gave way; return the largest relative error."""
+    size = multipliers(w, first, last, 0)
+    rank, error = int(w.count[RANK]), 0.0
+    top = rank + int(w.count[WORKING])
+    out = w.multipliers[level * w.m :]
+    for k in range(top):
+        i = int(w.row_of[k])
+        out[i] = w.mu[k]
+        add(w.mu[k], w.Y[i * w.width :], w.g, w.width)
+        if k >= rank:
+            side = 1.0 if w.state[i] == UPPER else -1.0
+            error = max(error, -side * w.mu[k] * w.norm[i])
+    for a in range(int(w.count[PICKED])):
+        out[int(w.picked[a])] = w.s[a]
+    for j in range(int(w.count[OWN])):
+        if w.count[DAMPING] > 0.0:
+            line = w.Q[(top + j) * w.width :]
+            away = dot(line, w.z, w.width) - dot(line, w.rest, w.width)
+            add(w.count[DAMPING] * away, line, w.g, w.width)
+    error = max(error, sqrt(dot(w.g, w.g, w.width)))
+    return error / (size + scale(w, first, last))
+
+
+@routine
+def scale(w: Desk, first: int, last: int) -> float:
+    """Return how large the gradient of a level's rows could be."""
+    length, total = sqrt(dot(w.z, w.z, w.width)), 1e-300
+    for i in range(first, last):
+        total = fma(w.norm[i], size_of(w, i, length), total)
+    return total
+
+
+@routine
+def settle(w: Desk, first: int, last: int, met: float) -> None:
+    """Fix what a solved level fixes, and let the rest of its rows be bounds for those below."""
+    rank, kept, working = int(w.count[RANK]), 0, int(w.count[WORKING])
+    size = 0.0
+    if met != 1.0 and working > 0:
+        size = multipliers(w, first, last, rank)
+    for k in range(rank, rank + working):
+        i = int(w.row_of[k])
+        if met != 1.0 and abs(w.mu[k]) * w.norm[i] > SIGN * size:
+            w.state[i] = FIXED
+            w.row_of[rank + kept] = w.row_of[k]
+            kept += 1
+        else:
+            w.state[i] = FREE
+    if kept < working:
+        again(w, kept, rank)
+        w.count[STALE] = 1.0
+    if w.count[STALE] == 1.0:
+        factor(w)
+    w.count[RANK] += w.count[WORKING] + w.count[OWN]
+    w.count[WORKING] = 0.0
+    for a in range(int(w.count[PICKED])):
+        w.state[int(w.picked[a])] = FIXED
+    for i in range(last):
+        if w.state[i] == LEFT_OUT:
+            w.state[i] = FREE
+            w.v[i] = dot(w.Y[i * w.width :], w.z, w.width)
+        if w.state[i] == FREE:
+            w.low[i] = min(w.low[i], w.v[i])
+            w.high[i] = max(w.high[i], w.v[i])
+
+
+@routine
+def lexicographic(w: Desk) -> None:
+    """Solve a program; see the top of the file."""
+    prepare(w)
+    first = 0
+    for k in range(w.levels):
+        last = int(w.ends[k])
+        begin(w, first)
+        met = solve_level(w, first, last)
+        info = w.level_info[4 * k :]
+        info[1] = 0.0
+        info[2] = 0.0
+        info[3] = met
+        if met != 1.0:
+            info[1] = certify(w, k, first, last)
+            if w.count[DAMPING] > 0.0:
+                sigma = w.count[SIGMA] * w.count[SIGMA]
+                info[2] = w.count[DAMPING] / (w.count[DAMPING] + sigma)
+        if k + 1 < w.levels:
+            settle(w, first, last, met)
+        first = last
+    finish(w)
+
+
+@routine
+def finish(w: Desk) -> None:
+    """Write the solution, what rows miss, at which bounds they are, and errors of kept residuals."""
+    length, first = sqrt(dot(w.z, w.z, w.width)), 0
+    for i in range(w.n):
+        w.solution[i] = w.z[i]
+    w.steps[0] = w.count[STEPS]
+    for k in range(w.levels):
+        last, total, info = int(w.ends[k]), 0.0, w.level_info[4 * k :]
+        for i in range(first, last):
+            before = missed(w.v[i], w.lower[i], w.upper[i])
+            v = dot(w.Y[i * w.width :], w.z, w.width)
+            w.slack[i] = missed(v, w.lower[i], w.upper[i])
+            total = fma(w.slack[i], w.slack[i], total)
+            info[1] = max(info[1], abs(w.slack[i] - before) / size_of(w, i, length))
+            w.status[i] = w.guess[i]
+            if w.slack[i] != 0.0 and w.lower[i] < w.upper[i]:
+                w.status[i] = 1.0 if w.slack[i] > 0.0 else -1.0
+        info[0] = sqrt(total)
+        first = last
+
+
+def program(label: str, n: int, ends: tuple[int, ...], *, threshold: float, tolerance: float) -> Procedure:
+    """Return the routine for programs of one shape.
+
+    Parameters
+    ----------
+    label : str
+        A name that C allows.
+    n : int
+        Number of variables.
+    ends : tuple of int
+        Number of rows up to the end of each level.
+    threshold : float
+        Least singular value, relative to the rows, below which a level is damped; 0 for none.
+    tolerance : float
+        Share of a row that must be new for it to count.
+    """
+    m, width = ends[-1], -(-n // 4) * 4
+    tallest = max(b - a for a, b in zip((0, *ends), ends, strict=False))
+    height = -(-tallest // 4) * 4
+    levels = len(ends) + 1
+    inputs = {"Y": m * width, "lower": m, "upper": m, "rest": width, "start": n, "guessed": m}
+    inputs["ends"] = levels
+    outputs = {"solution": n, "slack": m, "multipliers": levels * m, "status": m}
+    outputs |= {"level_info": levels * PARTS, "steps": 1}
+    square, long = (n + 2) * width, max(n, m) + 8
+    parts = {**inputs, **outputs, "Q": square, "T": square, "L": square}
+    parts |= {"F": (height + 1) * width, "U": (n + 2) * height, "spare": 2 * max(width, height) + 8}
+    parts |= dict.fromkeys(("z", "d", "g"), width)
+    parts |= dict.fromkeys(("low", "high", "norm", "v", "s", "rate", "state", "guess"), long)
+    parts |= dict.fromkeys(("picked", "row_of", "mu", "c", "h"), long)
+    parts |= {"count": 8, "reach": 1}
+    numbers = {"n": n, "m": m, "width": width, "levels": levels, "threshold": threshold}
+    numbers |= {"tolerance": tolerance, "most": STEPS_PER_SIZE * (n + m) + 10}
+    layout = Layout(parts, numbers)
+    return Procedure(label, lexicographic, layout, tuple(inputs), tuple(outputs))

@@ -1,0 +1,150 @@
+"""Routines as C99, the same operations in the same order."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from framefree.kernel.routines.language import Layout, Routine, RoutineError
+from framefree.kernel.routines.translate import RoutineTarget, Value, Walk, collect
+
+TYPES = {"float": "double", "int": "long", "array": "double *", "desk": "double *", "nothing": "void"}
+FUNCTIONS = {"abs": "fabs", "sqrt": "sqrt", "fma": "FMA"}
+
+
+class CBody(RoutineTarget):
+    """The body of one routine."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.lines: list[str] = []
+        self.variables: dict[str, str] = {}
+        self.depth, self.number = 1, 0
+
+    def _do(self, text: str) -> None:
+        self.lines.append("    " * self.depth + text)
+
+    def constant(self, value: float | int, kind: str) -> str:
+        if kind == "float" and value in (float("inf"), float("-inf")):
+            return "INFINITY" if value > 0 else "(-INFINITY)"
+        return repr(value) if value >= 0 else f"({value!r})"
+
+    def convert(self, text: str, kind: str) -> str:
+        return f"({TYPES[kind]}){text}"
+
+    def declare(self, name: str, kind: str) -> None:
+        self.variables[name] = kind
+
+    def read(self, name: str, kind: str) -> str:
+        return f"{name}_"
+
+    def assign(self, name: str, value: Value) -> None:
+        self._do(f"{name}_ = {value.text};")
+
+    def element(self, array: str, index: str) -> str:
+        return f"{array}[{index}]"
+
+    def store(self, array: str, index: str, value: str) -> None:
+        self._do(f"{array}[{index}] = {value};")
+
+    def rest(self, array: str, index: str) -> str:
+        return f"({array} + {index})"
+
+    def arithmetic(self, operation: str, kind: str, a: str, b: str) -> str:
+        return f"({a} {'/' if operation == '//' else operation} {b})"
+
+    def negative(self, value: Value) -> str:
+        return f"(-{value.text})"
+
+    def compare(self, operation: str, kind: str, a: str, b: str) -> str:
+        return f"({a} {operation} {b})"
+
+    def function(self, name: str, kind: str, values: list[str]) -> str:
+        if name == "abs" and kind == "int":
+            raise RoutineError("`abs` of a whole number is not translated")
+        return f"{FUNCTIONS[name]}({', '.join(values)})"
+
+    def choose(self, condition: str, kind: str, a: str, b: str) -> str:
+        return f"({condition} ? {a} : {b})"
+
+    def join(self, operation: str, parts: list[Callable[[], str]]) -> str:
+        word = " && " if operation == "and" else " || "
+        return f"({word.join(part() for part in parts)})"
+
+    def opposite(self, condition: str) -> str:
+        return f"(!{condition})"
+
+    def call(self, name: str, kind: str, values: list[Value]) -> str:
+        text = f"{self.prefix}{name}({', '.join(value.text for value in values)})"
+        if kind != "nothing":
+            # A call of its own, so that it happens once and in its order.
+            self.number += 1
+            self.variables[f"result{self.number}"] = kind
+            self._do(f"result{self.number}_ = {text};")
+            return f"result{self.number}_"
+        self._do(f"{text};")
+        return ""
+
+    def branch(self, condition: str, then: Callable[[], None], other: Callable[[], None]) -> None:
+        self._do(f"if ({condition}) {{")
+        self._inside(then)
+        before = len(self.lines)
+        self._do("} else {")
+        self._inside(other)
+        if len(self.lines) == before + 1:
+            self.lines.pop()
+        self._do("}")
+
+    def _inside(self, body: Callable[[], None]) -> None:
+        self.depth += 1
+        body()
+        self.depth -= 1
+
+    @contextmanager
+    def repeat(self, condition: Callable[[], str]) -> Iterator[None]:
+        self._do("for (;;) {")
+        self.depth += 1
+        self._do(f"if (!{condition()}) break;")
+        yield
+        self.depth -= 1
+        self._do("}")
+
+    @contextmanager
+    def count(self, name: str, start: str, stop: str, step: str) -> Iterator[None]:
+        self.number += 1
+        at, end = f"at{self.number}", f"end{self.number}"
+        self.variables |= {at: "int", end: "int"}
+        self._do(f"{end}_ = {stop};")
+        self._do(f"for ({at}_ = {start}; {at}_ < {end}_; {at}_ += {step}) {{")
+        self.depth += 1
+        self._do(f"{name}_ = {at}_;")
+        yield
+        self.depth -= 1
+        self._do("}")
+
+    def leave(self, word: str) -> None:
+        self._do(f"{word};")
+
+    def give(self, value: Value | None) -> None:
+        self._do("return;" if value is None else f"return {value.text};")
+
+
+def routine_c(main: Routine, layout: Layout, prefix: str) -> str:
+    """Return a routine and all that it calls as static functions of C, names with a prefix."""
+    heads: list[str] = []
+    texts: list[str] = []
+
+    def write(routine: Routine, also: Callable[[Routine], None]) -> None:
+        body = CBody(prefix)
+        Walk(routine, body, layout, also).write()
+        arguments = ", ".join(_declared(n, k) for n, k in routine.kinds.items())
+        head = f"static {TYPES[routine.returns]} {prefix}{routine.name}({arguments})"
+        heads.append(head + ";")
+        own = [f"    {_declared(name, kind)};" for name, kind in body.variables.items()]
+        texts.append("\n".join([head, "{", *own, *body.lines, "}", ""]))
+
+    collect(main, write)
+    return "\n".join([*heads, "", *texts])
+
+
+def _declared(name: str, kind: str) -> str:
+    space = "" if TYPES[kind].endswith("*") else " "
+    return f"{TYPES[kind]}{space}{name}_"

@@ -1,0 +1,210 @@
+"""Routines as LLVM: variables on the stack, which LLVM's own passes then keep in registers."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from framefree.kernel.code import bits
+from framefree.kernel.routines.language import Layout, Routine, RoutineError
+from framefree.kernel.routines.translate import RoutineTarget, Value, Walk, collect
+from framefree.kernel.target import Target
+
+TYPES = {"float": "double", "int": "i64", "array": "ptr", "desk": "ptr", "nothing": "void"}
+FLOATS = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
+WHOLES = {"+": "add nsw", "-": "sub nsw", "*": "mul nsw", "//": "sdiv", "%": "srem"}
+FLOAT_TESTS = {"<": "olt", "<=": "ole", ">": "ogt", ">=": "oge", "==": "oeq", "!=": "une"}
+WHOLE_TESTS = {"<": "slt", "<=": "sle", ">": "sgt", ">=": "sge", "==": "eq", "!=": "ne"}
+DECLARED = (
+    "declare double @llvm.fabs.f64(double)\ndeclare double @llvm.sqrt.f64(double)\n"
+    "declare double @llvm.fma.f64(double, double, double)\n"
+)
+
+
+class LlvmBody(RoutineTarget):
+    """The body of one routine."""
+
+    def __init__(self, routine: Routine, prefix: str, fuses: bool) -> None:
+        self.prefix, self.fuses = prefix, fuses
+        self.lines, self.variables = [], []
+        self.loops: list[tuple[str, str]] = []
+        self.block, self.open, self.number = "entry", True, 0
+        for name, kind in routine.kinds.items():
+            self.declare(name, kind)
+            self._do(f"store {TYPES[kind]} %{name}, ptr %v.{name}")
+
+    def _fresh(self) -> str:
+        self.number += 1
+        return f"t{self.number}"
+
+    def _do(self, instruction: str) -> None:
+        if self.open:
+            self.lines.append("  " + instruction)
+
+    def _put(self, instruction: str) -> str:
+        name = "%" + self._fresh()
+        self._do(f"{name} = {instruction}")
+        return name
+
+    def _label(self, name: str) -> None:
+        self.lines.append(f"{name}:")
+        self.block, self.open = name, True
+
+    def _end(self, instruction: str) -> None:
+        """End the block: what comes after it is not reached."""
+        self._do(instruction)
+        self.open = False
+
+    # ------------------------------------------------------------------ values
+
+    def constant(self, value: float | int, kind: str) -> str:
+        return str(value) if kind == "int" else bits(float(value))
+
+    def convert(self, text: str, kind: str) -> str:
+        if kind == "float":
+            return self._put(f"sitofp i64 {text} to double")
+        return self._put(f"fptosi double {text} to i64")
+
+    def declare(self, name: str, kind: str) -> None:
+        self.variables.append(f"  %v.{name} = alloca {TYPES[kind]}")
+
+    def read(self, name: str, kind: str) -> str:
+        return self._put(f"load {TYPES[kind]}, ptr %v.{name}")
+
+    def assign(self, name: str, value: Value) -> None:
+        self._do(f"store {TYPES[value.kind]} {value.text}, ptr %v.{name}")
+
+    def element(self, array: str, index: str) -> str:
+        return self._put(f"load double, ptr {self.rest(array, index)}, align 8")
+
+    def store(self, array: str, index: str, value: str) -> None:
+        self._do(f"store double {value}, ptr {self.rest(array, index)}, align 8")
+
+    def rest(self, array: str, index: str) -> str:
+        return self._put(f"getelementptr inbounds double, ptr {array}, i64 {index}")
+
+    def arithmetic(self, operation: str, kind: str, a: str, b: str) -> str:
+        word = FLOATS[operation] if kind == "float" else WHOLES[operation]
+        return self._put(f"{word} {TYPES[kind]} {a}, {b}")
+
+    def negative(self, value: Value) -> str:
+        if value.kind == "int":
+            return self._put(f"sub nsw i64 0, {value.text}")
+        return self._put(f"fneg double {value.text}")
+
+    def compare(self, operation: str, kind: str, a: str, b: str) -> str:
+        if kind == "float":
+            return self._put(f"fcmp {FLOAT_TESTS[operation]} double {a}, {b}")
+        return self._put(f"icmp {WHOLE_TESTS[operation]} i64 {a}, {b}")
+
+    def function(self, name: str, kind: str, values: list[str]) -> str:
+        if name == "abs" and kind == "int":
+            raise RoutineError("`abs` of a whole number is not translated")
+        if name == "fma" and not self.fuses:
+            product = self._put(f"fmul double {values[0]}, {values[1]}")
+            return self._put(f"fadd double {product}, {values[2]}")
+        intrinsic = {"abs": "fabs"}.get(name, name)
+        arguments = ", ".join(f"double {value}" for value in values)
+        return self._put(f"call double @llvm.{intrinsic}.f64({arguments})")
+
+    def choose(self, condition: str, kind: str, a: str, b: str) -> str:
+        return self._put(f"select i1 {condition}, {TYPES[kind]} {a}, {TYPES[kind]} {b}")
+
+    def join(self, operation: str, parts: list[Callable[[], str]]) -> str:
+        done, ends, short = self._fresh(), [], "false" if operation == "and" else "true"
+        for part in parts[:-1]:
+            more, condition = self._fresh(), part()
+            ends.append(f"[ {short}, %{self.block} ]")
+            ways = (more, done) if operation == "and" else (done, more)
+            self._end(f"br i1 {condition}, label %{ways[0]}, label %{ways[1]}")
+            self._label(more)
+        last = parts[-1]()
+        ends.append(f"[ {last}, %{self.block} ]")
+        self._end(f"br label %{done}")
+        self._label(done)
+        return self._put(f"phi i1 {', '.join(ends)}")
+
+    def opposite(self, condition: str) -> str:
+        return self._put(f"xor i1 {condition}, true")
+
+    def call(self, name: str, kind: str, values: list[Value]) -> str:
+        passed = ", ".join(f"{TYPES[value.kind]} {value.text}" for value in values)
+        call = f"call {TYPES[kind]} @{self.prefix}{name}({passed})"
+        if kind == "nothing":
+            self._do(call)
+            return ""
+        return self._put(call)
+
+    # ------------------------------------------------------------------ control
+
+    def close(self, returns: str) -> None:
+        """End the body."""
+        self._end("ret void" if returns == "nothing" else "unreachable")
+
+    def branch(self, condition: str, then: Callable[[], None], other: Callable[[], None]) -> None:
+        yes, no, done = self._fresh(), self._fresh(), self._fresh()
+        self._end(f"br i1 {condition}, label %{yes}, label %{no}")
+        for label, body in ((yes, then), (no, other)):
+            self._label(label)
+            body()
+            self._end(f"br label %{done}")
+        self._label(done)
+
+    @contextmanager
+    def repeat(self, condition: Callable[[], str]) -> Iterator[None]:
+        head, body, done = self._fresh(), self._fresh(), self._fresh()
+        self._end(f"br label %{head}")
+        self._label(head)
+        self._end(f"br i1 {condition()}, label %{body}, label %{done}")
+        self._label(body)
+        self.loops.append((head, done))
+        yield
+        self.loops.pop()
+        self._end(f"br label %{head}")
+        self._label(done)
+
+    @contextmanager
+    def count(self, name: str, start: str, stop: str, step: str) -> Iterator[None]:
+        head, body, latch, done = (self._fresh() for _ in range(4))
+        before = self.block
+        self._end(f"br label %{head}")
+        self._label(head)
+        index, following = "%" + self._fresh(), "%" + self._fresh()
+        self._do(f"{index} = phi i64 [ {start}, %{before} ], [ {following}, %{latch} ]")
+        inside = self._put(f"icmp slt i64 {index}, {stop}")
+        self._end(f"br i1 {inside}, label %{body}, label %{done}")
+        self._label(body)
+        self._do(f"store i64 {index}, ptr %v.{name}")
+        self.loops.append((latch, done))
+        yield
+        self.loops.pop()
+        self._end(f"br label %{latch}")
+        self._label(latch)
+        self._do(f"{following} = add nsw i64 {index}, {step}")
+        self._end(f"br label %{head}")
+        self._label(done)
+
+    def leave(self, word: str) -> None:
+        following, done = self.loops[-1]
+        self._end(f"br label %{done if word == 'break' else following}")
+
+    def give(self, value: Value | None) -> None:
+        self._end("ret void" if value is None else f"ret {TYPES[value.kind]} {value.text}")
+
+
+def routine_text(main: Routine, layout: Layout, prefix: str, target: Target) -> str:
+    """Return a routine and all that it calls as LLVM assembly, names with a prefix."""
+    functions: list[str] = []
+
+    def write(routine: Routine, also: Callable[[Routine], None]) -> None:
+        body = LlvmBody(routine, prefix, target.fma)
+        Walk(routine, body, layout, also).write()
+        body.close(routine.returns)
+        kinds = {**dict.fromkeys(TYPES, ""), "array": " noalias nocapture"}
+        types = [f"{TYPES[k]}{kinds[k]} %{n}" for n, k in routine.kinds.items()]
+        scope = "" if routine is main else "internal "
+        name = f"{prefix}{routine.name}({', '.join(types)})"
+        header = f"define {scope}{TYPES[routine.returns]} @{name} nounwind"
+        lines = "\n".join([*body.variables, *body.lines])
+        functions.append(f"{header} {{\nentry:\n{lines}\n}}\n")
+
+    collect(main, write)
+    return DECLARED + "\n".join(functions)
