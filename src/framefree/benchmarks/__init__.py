@@ -11,6 +11,7 @@ from framefree.benchmarks import (
     learn,
     prototype,
     rollout,
+    tasks,
 )
 
 BENCHMARKS: dict[str, Callable[[], dict[str, object]]] = {
@@ -19,6 +20,7 @@ BENCHMARKS: dict[str, Callable[[], dict[str, object]]] = {
     "rollout": rollout.run,
     "chain": chain.run,
     "dual-arm": dual_arm.run,
+    "tasks": tasks.run,
     "prototype": prototype.run,
     "exchange": exchange.run,
     "learn": learn.run,

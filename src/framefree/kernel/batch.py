@@ -130,8 +130,18 @@ class Tile:
         )
 
 
-def define_outer(module: Module, program: KernelProgram, name: str, tiles: str, extra: str) -> None:
-    """Define ``i32 name(ports, first, last, extra...)``, which finds memory and calls `tiles`."""
+def define_outer(
+    module: Module,
+    program: KernelProgram,
+    name: str,
+    tiles: str,
+    extra: str,
+    most: int = GROUPS,
+) -> None:
+    """Define ``i32 name(ports, first, last, extra...)``, which finds memory and calls `tiles`.
+
+    The memory is for up to `most` groups at a time.
+    """
     code = Code(module)
     stride = program.slots * code.lanes * 8
     rows = code.put("sub i64 %last, %first")
@@ -144,7 +154,7 @@ def define_outer(module: Module, program: KernelProgram, name: str, tiles: str, 
     code.label("some")
     groups = code.put(f"add i64 {rows}, {code.lanes - 1}")
     groups = code.put(f"udiv i64 {groups}, {code.lanes}")
-    groups = code.minimum(groups, str(GROUPS))
+    groups = code.minimum(groups, str(most))
     size = code.put(f"mul i64 {groups}, {stride}")
     small = code.put(f"icmp ule i64 {size}, {STACK}")
     call = f"i64 {groups}, ptr %ports, i64 %first, i64 %last{extra})"

@@ -153,8 +153,8 @@ def define_tiles(module: Module, program: KernelProgram) -> None:
     module.define("tiles", f"internal void @tiles({TILES})", code, "noinline nounwind")
 
 
-def define_run(module: Module, rows: int) -> None:
-    """Define ``i32 run(ports, first, last)``: a few rows at a time, to keep the workspace near.
+def define_run(module: Module) -> None:
+    """Define ``i32 run(ports, first, last)``: many rows, or a single one.
 
     A single row goes to the code at the address in ``single``, if there is one.
     """
@@ -167,13 +167,8 @@ def define_run(module: Module, rows: int) -> None:
         code.do(f"%given = call i32 {special}(ptr %ports, i64 %first, i64 %last)")
         code.do("ret i32 %given")
         code.label(code.fresh("unreached"))
-    with code.loop("%first", "%last", str(rows)) as row:
-        stop = code.minimum(code.put(f"add i64 {row}, {rows}"), "%last")
-        state = code.put(f"call i32 @part(ptr %ports, i64 {row}, i64 {stop})")
-        with code.when(code.put(f"icmp ne i32 {state}, 0"), rare=True):
-            code.do("ret i32 1")
-            code.label(code.fresh("unreached"))
-    code.do("ret i32 0")
+    code.do("%state = call i32 @part(ptr %ports, i64 %first, i64 %last)")
+    code.do("ret i32 %state")
     module.define("run", "i32 @run(ptr %ports, i64 %first, i64 %last)", code, "noinline nounwind")
     place = Code(module)
     place.do("ret ptr @single")

@@ -348,8 +348,10 @@ class Calls:
         width = 1 + max((len(call.operands) for call in self._calls), default=0)
         define_walk(module, len(self._kinds), len(self._calls), width)
         define_tiles(module, program)
-        define_outer(module, program, "part", "tiles", "")
-        define_run(module, _layout(program, target).rows)
+        # A few rows at a time, so that the workspace stays near.
+        groups = _layout(program, target).rows // target.lanes
+        define_outer(module, program, "part", "tiles", "", groups)
+        define_run(module)
         define_rollout(module, program)
         define_entry(module, program, HEADER)
         table, numbers = self._tables(width, target)

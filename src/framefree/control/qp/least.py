@@ -30,7 +30,7 @@ def triangular(F: Array, rows: int, own: int, width: int, L: Array, U: Array, sp
     for j in range(own):
         for a in range(height):
             spare[a] = F[a * width + j] if a < rows else 0.0
-        left = split_off(U, j, height, L[j * width :], spare, spare[height:])
+        left = split_off(U, j, height, 0.0, L[j * width :], spare, spare[height:])
         L[j * width + j] = left
         for a in range(height):
             U[j * height + a] = spare[a] / left

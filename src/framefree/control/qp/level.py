@@ -33,14 +33,16 @@ FREE, FIXED, UPPER, LOWER, LEFT_OUT = 0.0, 1.0, 2.0, 3.0, 4.0
 RANK, WORKING, OWN, PICKED, STALE, STEPS, DAMPING, SIGMA = 0, 1, 2, 3, 4, 5, 6, 7
 """Places in `count`; STALE is 1 where the own part of the basis is not that of the picked rows."""
 
-MET = 1e-10
+MET = 1e-11
 """What a row may miss, relative to the numbers in it, to count as met."""
 NEW = 1e-10
 """Share of a bounded row that must be new for it to block a step."""
-STILL = 1e-13
+STILL = 1e-14
 """Length of a step, relative to the variables, below which a level is at its least value."""
 SIGN = 1e-10
-"""Share of a multiplier in the gradient below which it counts as zero."""
+"""Share of a multiplier in the gradient below which its sign says nothing."""
+LOCKED = 1e-7
+"""Share above which it says that the bound cannot be left: with less nothing is lost if it is."""
 REFINED = 4
 """How often a step is repeated with the same rows."""
 
@@ -88,10 +90,13 @@ def measure(w: Desk, first: int, last: int) -> float:
 
 
 @routine
-def factor(w: Desk) -> None:
-    """Extend the basis by the picked rows; write them on it to F, and how strongly to damp."""
+def factor(w: Desk, weighs: int) -> None:
+    """Extend the basis by the picked rows, and write them on it to F.
+
+    How strongly to damp is found out where `weighs` is 1.
+    """
     base, own, rows, total = int(w.count[RANK]) + int(w.count[WORKING]), 0, int(w.count[PICKED]), 0.0
-    for a in range(rows):
+    for a in range(rows if base < w.n else 0):
         i, top = int(w.picked[a]), base + own
         added = append(
             w.Y[i * w.width :], w.tolerance * w.norm[i], w.Q, w.T, top, w.n, w.width, w.spare
@@ -105,16 +110,16 @@ def factor(w: Desk) -> None:
         total = fma(w.norm[i], w.norm[i], total)
     w.count[OWN] = float(own)
     w.count[STALE] = 0.0
-    w.count[DAMPING] = 0.0
     if own == 0:
         return
     if rows != own:
         triangular(w.F, rows, own, w.width, w.L, w.U, w.spare)
-    if w.threshold > 0.0:
+    if weighs == 1 or w.count[DAMPING] > 0.0:
         if rows == own:
             w.count[SIGMA] = 1.0 / inverse_length(w.F, own, w.width, w.c)
         else:
             w.count[SIGMA] = 1.0 / inverse_length(w.L, own, w.width, w.c)
+    if weighs == 1:
         size = sqrt(total / float(rows))
         w.count[DAMPING] = damping_of(w.count[SIGMA], w.threshold, size)
 
@@ -210,6 +215,8 @@ def hold(w: Desk, i: int, side: float) -> int:
     if append(w.Y[i * w.width :], NEW * w.norm[i], w.Q, w.T, top, w.n, w.width, w.spare) == 0:
         w.state[i] = LEFT_OUT
         return 0
+    # Damping keeps to a fixed part of the basis, which this changes; from here on limits bound z.
+    w.count[DAMPING] = 0.0
     w.row_of[top] = float(i)
     w.state[i] = UPPER if side > 0.0 else LOWER
     w.guess[i] = side
@@ -263,9 +270,21 @@ def gradient(w: Desk, first: int, last: int) -> float:
 
 
 @routine
+def scale(w: Desk, first: int, last: int) -> float:
+    """Return how large the gradient of a level's rows could be."""
+    length, total = sqrt(dot(w.z, w.z, w.width)), 1e-300
+    for i in range(first, last):
+        total = fma(w.norm[i], size_of(w, i, length), total)
+    return total
+
+
+@routine
 def multipliers(w: Desk, first: int, last: int, deepest: int) -> float:
-    """Write multipliers mu of basis rows from `deepest` on: g + mu T = 0 on them."""
-    size = gradient(w, first, last)
+    """Write multipliers mu of basis rows from `deepest` on, g + mu T = 0 on them.
+
+    Return what to compare them with: the terms of the gradient, and a share of what it could be.
+    """
+    size = fma(0.2, scale(w, first, last), gradient(w, first, last))
     top = int(w.count[RANK]) + int(w.count[WORKING])
     for j in range(top - deepest):
         k = top - 1 - j
@@ -313,11 +332,24 @@ def off_basis(w: Desk) -> float:
     top = int(w.count[RANK]) + int(w.count[WORKING])
     for i in range(w.width):
         w.d[i] = -w.z[i]
+    if top >= w.n:
+        return 0.0
     for _ in range(2):
         for k in range(top):
             w.c[k] = dot(w.Q[k * w.width :], w.d, w.width)
         combine(w.c, w.Q, top, w.width, w.d)
     return sqrt(dot(w.d, w.d, w.width))
+
+
+@routine
+def begin(w: Desk, first: int) -> None:
+    """Start a level with the rows that are at a bound where they are expected to end."""
+    length = sqrt(dot(w.z, w.z, w.width))
+    for i in range(first):
+        if w.state[i] == FREE and w.guess[i] != 0.0:
+            bound = w.high[i] if w.guess[i] > 0.0 else w.low[i]
+            if abs(w.v[i] - bound) <= MET * size_of(w, i, length):
+                hold(w, i, w.guess[i])
 
 
 @routine
@@ -333,6 +365,14 @@ def solve_level(w: Desk, first: int, last: int) -> float:
     w.count[PICKED] = 0.0
     w.count[OWN] = 0.0
     w.count[STALE] = 1.0
+    w.count[WORKING] = 0.0
+    w.count[DAMPING] = 0.0
+    if w.threshold > 0.0 and first < last:
+        met = measure(w, first, last)
+        if met <= MET:
+            return 1.0
+        factor(w, 1)
+    begin(w, first)
     for step in range(w.most):
         w.count[STEPS] += 1.0
         length, t, found = 0.0, 0.0, -1
@@ -343,7 +383,7 @@ def solve_level(w: Desk, first: int, last: int) -> float:
             if worst <= MET:
                 return 1.0
             if w.count[STALE] == 1.0:
-                factor(w)
+                factor(w, 0)
                 refined = 0
             length = direction(w)
         if length > STILL * sqrt(dot(w.z, w.z, w.width)) and refined < REFINED:

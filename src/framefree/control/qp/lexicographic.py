@@ -25,22 +25,21 @@ from framefree.control.qp.level import (
     FIXED,
     FREE,
     LEFT_OUT,
+    LOCKED,
     LOWER,
-    MET,
     OWN,
     PICKED,
     RANK,
     SIGMA,
-    SIGN,
     STALE,
     STEPS,
     UPPER,
     WORKING,
     factor,
     again,
-    hold,
     missed,
     multipliers,
+    scale,
     size_of,
     solve_level,
 )
@@ -76,18 +75,6 @@ def prepare(w: Desk) -> None:
 
 
 @routine
-def begin(w: Desk, first: int) -> None:
-    """Start a level with the rows that are at a bound where they are expected to end."""
-    length = sqrt(dot(w.z, w.z, w.width))
-    w.count[WORKING] = 0.0
-    for i in range(first):
-        if w.state[i] == FREE and w.guess[i] != 0.0:
-            bound = w.high[i] if w.guess[i] > 0.0 else w.low[i]
-            if abs(w.v[i] - bound) <= MET * size_of(w, i, length):
-                hold(w, i, w.guess[i])
-
-
-@routine
 def certify(w: Desk, level: int, first: int, last: int) -> float:
     """Write the multipliers of a level that gave way; return the largest relative error."""
     size = multipliers(w, first, last, 0)
@@ -113,15 +100,6 @@ def certify(w: Desk, level: int, first: int, last: int) -> float:
 
 
 @routine
-def scale(w: Desk, first: int, last: int) -> float:
-    """Return how large the gradient of a level's rows could be."""
-    length, total = sqrt(dot(w.z, w.z, w.width)), 1e-300
-    for i in range(first, last):
-        total = fma(w.norm[i], size_of(w, i, length), total)
-    return total
-
-
-@routine
 def settle(w: Desk, first: int, last: int, met: float) -> None:
     """Fix what a solved level fixes, and let the rest of its rows be bounds for those below."""
     rank, kept, working = int(w.count[RANK]), 0, int(w.count[WORKING])
@@ -130,7 +108,7 @@ def settle(w: Desk, first: int, last: int, met: float) -> None:
         size = multipliers(w, first, last, rank)
     for k in range(rank, rank + working):
         i = int(w.row_of[k])
-        if met != 1.0 and abs(w.mu[k]) * w.norm[i] > SIGN * size:
+        if met != 1.0 and abs(w.mu[k]) * w.norm[i] > LOCKED * size:
             w.state[i] = FIXED
             w.row_of[rank + kept] = w.row_of[k]
             kept += 1
@@ -140,7 +118,7 @@ def settle(w: Desk, first: int, last: int, met: float) -> None:
         again(w, kept, rank)
         w.count[STALE] = 1.0
     if w.count[STALE] == 1.0:
-        factor(w)
+        factor(w, 0)
     w.count[RANK] += w.count[WORKING] + w.count[OWN]
     w.count[WORKING] = 0.0
     for a in range(int(w.count[PICKED])):
@@ -161,7 +139,6 @@ def lexicographic(w: Desk) -> None:
     first = 0
     for k in range(w.levels):
         last = int(w.ends[k])
-        begin(w, first)
         met = solve_level(w, first, last)
         info = w.level_info[4 * k :]
         info[1] = 0.0

@@ -72,11 +72,12 @@ def combine(factors: Array, Q: Array, count: int, width: int, row: Array) -> Non
 
 @routine
 def split_off(
-    Q: Array, rank: int, width: int, part: Array, row: Array, again: Array
+    Q: Array, rank: int, width: int, least: float, part: Array, row: Array, again: Array
 ) -> float:
     """Take from a row what lies along a basis Q (rank rows); return the length of what is left.
 
-    `part` (rank) is what was taken: row_before = part . Q + row.
+    `part` (rank) is what was taken: row_before = part . Q + row. What is left need not be
+    orthogonal where it is no longer than `least`.
     """
     before = dot(row, row, width)
     for j in range(rank):
@@ -84,7 +85,7 @@ def split_off(
     combine(part, Q, rank, width, row)
     left = dot(row, row, width)
     for _ in range(2):
-        if left > AGAIN * AGAIN * before:
+        if left > AGAIN * AGAIN * before or left <= least * least:
             break
         for j in range(rank):
             again[j] = dot(Q[j * width :], row, width)
@@ -104,7 +105,7 @@ def append(
     `spare` has room for two rows.
     """
     copy(y, spare, width)
-    left = split_off(Q, rank, width, T[rank * width :], spare, spare[width:])
+    left = split_off(Q, rank, width, least, T[rank * width :], spare, spare[width:])
     T[rank * width + rank] = left
     if rank >= n or not left > least:
         return 0

@@ -12,7 +12,7 @@ from framefree.control.tasks.limited import LimitedTaskControl
 from framefree.control.tasks.pointing import DirectionControl, DistanceControl, GazeControl
 from framefree.control.tasks.report import LevelReport, TaskReport, task_report
 from framefree.control.tasks.solvers import (
-    AccelerationBounds,
+    CascadeSolution,
     Kkt,
     Level,
     ProxQp,
@@ -27,12 +27,12 @@ from framefree.control.tasks.user_rows import PositionRows, VelocityRows
 from framefree.control.tasks.whole_body import CenterOfMassControl, MomentumControl
 
 __all__ = [
-    "AccelerationBounds",
     "Barrier",
     "CenterOfMassControl",
     "Clearance",
     "DirectionControl",
     "DistanceControl",
+    "CascadeSolution",
     "FrameControl",
     "FrameMotion",
     "Frames",

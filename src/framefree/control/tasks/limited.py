@@ -1,38 +1,50 @@
-"""Control by tasks within limits of torque, position and velocity, through a quadratic program."""
+"""Control by tasks within limits of torque, position, velocity and acceleration, in strict order."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
-from framefree.control.law import NumericCommand, NumericLaw
+from framefree.control.law import ControlError, NumericCommand, NumericLaw
+from framefree.control.qp.hierarchy import TOLERANCE, level_ends
+from framefree.control.qp.lexicographic import PARTS, program
+from framefree.control.references.base import Reference
 from framefree.control.shared.gains import positive
 from framefree.control.tasks.assembly import Assembly
+from framefree.control.tasks.bounds import BoundedProblem, JointLimits
 from framefree.control.tasks.held import HeldObject
 from framefree.control.tasks.law import LawOfTasks
-from framefree.control.tasks.solvers.base import Level, TaskProblem
-from framefree.control.tasks.solvers.proxqp import AccelerationBounds, ProxQp
+from framefree.control.tasks.solvers.proxqp import ProxQp
 from framefree.kernel import Kernel, compile
+from framefree.kernel.loops import Calls
 from framefree.machine import Machine
 
 _SHAPES = {"pose": (4, 4), "twist": (6, 1), "acceleration": (6, 1)}
+DAMPED_BELOW = 0.02
+"""Least singular value of a task's rows, relative to them, below which it is damped."""
 
 
 @dataclass(frozen=True)
 class LimitedTaskControl(LawOfTasks, NumericLaw):
-    """Tasks of a machine within its limits: the first level holds, the others give way.
+    """Tasks of a machine within its limits, each level as far as those above it leave room.
 
-    Inputs stay within those of the actuators. A joint approaches the limits of its position and
-    velocity no faster than at a rate k,
+    Limits come first: inputs within those of the actuators, then joints within theirs
+    (`framefree.control.tasks.bounds.JointLimits`), then the tasks. Each level misses what it asks
+    for by as little as can be, and no level gives way to one below it
+    (`framefree.control.qp.lexicographic`). Where no limit is active this is `StrictPriority`.
+    Barriers among the tasks are inequalities. Where the rows of a level become dependent, as in a
+    stretched arm, it is damped, so that joints come to rest rather than race; `damped` tells the
+    largest share of what was asked for that this adds to the residual.
 
-        a >= -2 k v - k^2 (x - lower),    a <= k (velocity_limit - v)
-
-    and likewise on the other side, so that one which is within them stays there. Signals are those
-    of `TaskControl`, `relaxed`: 1 where the limits left no room for the first level, and `solved`:
-    0 where the solver has not reached its accuracy.
+    Signals are those of `TaskControl`, and of the program: `slack` of every row (`row_names`), what
+    it misses; `multiplier` of every row, at the first level that it holds back; of every level
+    (`level_names`) `missed`, the length of what it misses, and `damped`; `certificate`, the
+    largest relative error of all conditions of optimality; `steps` of the solver; `relaxed`: 1
+    where the limits left no room for the first level of tasks; `solved`: 0 where the steps did not
+    suffice.
 
     Parameters
     ----------
@@ -40,36 +52,58 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
         The model.
     levels : sequence of sequences of Task
         The most important first.
-    solver : ProxQp
-        With the weight of the levels after the first.
+    solver : ProxQp, optional
+        A second opinion in place of the compiled method; it has no damping and no multipliers.
     held : HeldObject, optional
     joint_limits : bool
         Whether positions and velocities are limited.
     approach : float
         k, 1/s.
+    acceleration_limit : float
+        Of every joint, rad/s^2 or m/s^2; with `joint_limits`.
+    damped_below : float
+        Least singular value of a level's rows, relative to them, below which it is damped.
     """
 
     machine: Machine
     levels: Any
-    solver: ProxQp = field(default_factory=ProxQp)
+    solver: ProxQp | None = None
     held: HeldObject | None = None
     joint_limits: bool = True
     approach: float = 20.0
+    acceleration_limit: float = np.inf
+    damped_below: float = DAMPED_BELOW
 
     def __post_init__(self) -> None:
         super().__post_init__()
         positive(self.approach, "approach")
+        if np.isfinite(self.acceleration_limit):
+            positive(self.acceleration_limit, "acceleration_limit")
 
     @property
     def memory(self) -> np.ndarray:
-        """Where the solver starts from: nowhere."""
-        rows = self._ports["exact_b"] + self._ports["b0"]
-        return np.zeros(self.machine.nv + rows + len(self._bounded[0]) + len(self._stopped))
+        """Where the solver starts from: the latest variables and which rows were at bounds."""
+        return np.zeros(self.machine_size + len(self.row_names))
+
+    @property
+    def machine_size(self) -> int:
+        """Number of independent accelerations."""
+        return self._problem.n
+
+    @property
+    def row_names(self) -> tuple[str, ...]:
+        """Names of all rows in order."""
+        return tuple(label for level in self._problem.levels for label in level.labels)
+
+    @property
+    def level_names(self) -> tuple[str, ...]:
+        """Names of all levels in order; of the last, motion that is left is nearest to free."""
+        return (*(level.name for level in self._problem.levels), "least constraint")
 
     @property
     def signals(self) -> Mapping[str, tuple[int, ...]]:
         """Shapes of all signals."""
-        return {**self._signals, "relaxed": (), "solved": ()}
+        return {name: (value.shape[0],) for name, value in self._outcome_parts[1].items()}
 
     def command(
         self,
@@ -80,116 +114,169 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
         memory: np.ndarray,
     ) -> NumericCommand:
         """Return the inputs at a state."""
-        arguments = [x, v, *(reference[name] for name in self.needs)]
-        parts = dict(zip(self._ports, self._problem(*arguments), strict=True))
-        levels = tuple(Level(parts[f"A{k}"], parts[f"b{k}"]) for k in range(len(self.levels)))
-        exact = Level(parts["exact_A"], parts["exact_b"]) if len(parts["exact_b"]) else None
-        problem = TaskProblem(parts["M"], parts["Q"], levels, exact)
-        result = self.solver.solve(problem, self._bounds(x, v, parts), memory)
-        outputs = self._outcome(*arguments, result.answer.a)
-        signals = dict(zip(("u", *self._signals), outputs, strict=True))
-        u = signals.pop("u")
-        signals |= {"relaxed": float(result.relaxed), "solved": float(result.solved)}
-        return NumericCommand(u, signals, result.memory)
+        n = self.machine_size
+        inputs = [x, v, *(reference[name] for name in self.needs)]
+        if self.solver is not None:
+            return self._second_opinion(inputs)
+        u, *signals, following = self.kernel(*inputs, memory[:n], memory[n:])
+        return NumericCommand(u, dict(zip(self.signals, signals, strict=True)), following)
 
-    # ------------------------------------------------------------------ limits
-
-    def _bounds(
-        self, x: np.ndarray, v: np.ndarray, parts: dict[str, np.ndarray]
-    ) -> AccelerationBounds:
-        """Return the limits as rows of the acceleration."""
-        chosen, (lower, upper) = self._bounded
-        C, c = parts["input_A"][chosen], parts["input_b"][chosen]
-        rows, (low, high) = self._stopped, self._stops(x, v)
-        return AccelerationBounds(
-            np.vstack([C, np.eye(self.machine.nv)[rows]]),
-            np.concatenate([lower - c, low]),
-            np.concatenate([upper - c, high]),
-            np.arange(len(chosen) + len(rows)) < len(chosen),
-        )
-
-    @cached_property
-    def _bounded(self) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
-        """Inputs that have limits, and these."""
-        lower, upper = self.machine.input_limits
-        chosen = np.flatnonzero(np.isfinite(lower) | np.isfinite(upper))
-        return chosen, (lower[chosen], upper[chosen])
-
-    @cached_property
-    def _joints(self) -> tuple[np.ndarray, ...]:
-        """Velocity and coordinate of joints with one of each, and their limits."""
-        machine, rows = self.machine, []
-        for joint in machine.joints:
-            if joint.nx == joint.nv == 1 and self.joint_limits:
-                limits = joint.lower[0], joint.upper[0], joint.velocity_limit[0]
-                if np.isfinite(limits).any():
-                    at = machine.v_slice[joint.name].start, machine.x_slice[joint.name].start
-                    rows.append((*at, *limits))
-        columns = np.array(rows, float).reshape(-1, 5).T
-        return (columns[0].astype(int), columns[1].astype(int), *columns[2:])
-
-    @property
-    def _stopped(self) -> np.ndarray:
-        return self._joints[0]
-
-    def _stops(self, x: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the least and greatest acceleration of the joints that have limits."""
-        at_v, at_x, lower, upper, speed = self._joints
-        k, q, rate = self.approach, x[at_x], v[at_v]
-        # Outside of its limits a joint comes back no faster than it may move.
-        slowest, fastest = -k * (speed + rate), k * (speed - rate)
-        low = np.clip(-2 * k * rate - k * k * (q - lower), slowest, fastest)
-        high = np.clip(-2 * k * rate + k * k * (upper - q), slowest, fastest)
-        return low, high
+    def _second_opinion(self, inputs: list[np.ndarray]) -> NumericCommand:
+        solver: Any = self.solver
+        m, levels = len(self.row_names), len(self.level_names)
+        Y, lower, upper, _ = self._rows_kernel(*inputs)
+        Y = Y.reshape(m, -1)[:, : self.machine_size]
+        found = solver.solve(Y, lower, upper, self._problem.ends)
+        info = np.zeros((levels, PARTS))
+        info[:, 3] = 0.0 if found.solved else -1.0
+        for k, (a, b) in enumerate(zip((0, *self._problem.ends), self._problem.ends, strict=False)):
+            info[k, 0] = np.linalg.norm(found.slack[a:b])
+            info[k, 3] = info[k, 3] if info[k, 0] > 1e-6 else max(info[k, 3], 1.0)
+        arguments = (found.z, found.slack, np.zeros(levels * m), np.zeros(m), info.ravel(), [0.0])
+        u, *signals, following = self._outcome_kernel(*inputs, *arguments)
+        return NumericCommand(u, dict(zip(self.signals, signals, strict=True)), following)
 
     # ------------------------------------------------------------------ compiled parts
 
     @cached_property
-    def _symbols(self) -> list[Any]:
-        shapes = [_SHAPES[name.rpartition(".")[2]] for name in self.needs]
-        references = [ca.SX.sym(f"r{k}", *shape) for k, shape in enumerate(shapes)]
-        return [ca.SX.sym("x", self.machine.nx), ca.SX.sym("v", self.machine.nv), *references]
+    def kernel(self) -> Kernel:
+        """The law as one kernel: x, v, references, variables and status of before, to all."""
+        return self._calls.compile()
+
+    def program(self, reference: Reference | None = None) -> Calls:
+        """Return the law with its reference as a program for a controller.
+
+        ``t, x, v, memory`` to ``u, memory_next``: no signals. It compiles (`compile()`) and is
+        written as C (`c_source()`).
+        """
+        problem, one, calls = self._problem, self._procedure, Calls("limited_tasks")
+        n, m, t = problem.n, len(self.row_names), ca.SX.sym("t")
+        named = {} if reference is None else reference.at(t)
+        missing = [name for name in self.needs if name not in named]
+        if missing:
+            raise ControlError(f"the law needs a reference `{missing[0]}`")
+        x, v = self._symbols["x"], self._symbols["v"]
+        values = [x, v, *(ca.vec(ca.SX(named[name]).T) for name in self.needs)]
+        at_time = [calls.input("t", ()), *(calls.input(k, (self._symbols[k].numel(),)) for k in "xv")]
+        memory = calls.input("memory", (n + m,))
+        rows = [calls.block(one.layout.parts[k]) for k in ("Y", "lower", "upper", "rest")]
+        outputs = [ca.densify(ca.SX(part)) for part in self._rows.call(values)]
+        calls.call(ca.Function("rows", [t, x, v], outputs), at_time, rows)
+        solved = [calls.block(one.layout.parts[name]) for name in one.outputs]
+        start, status = memory[:n], memory[n:]
+        calls.call(one, [*rows, start, status, level_ends(problem.ends)], solved)
+        z, states = ca.SX.sym("z", n), ca.SX.sym("status", m)
+        u = problem.parts.inputs(problem.acceleration(z)).u
+        u = ca.Function("u", [*self._symbols.values(), z], [ca.densify(ca.SX(u))])
+        results = [u(*values, z), ca.vertcat(z, states)]
+        final = ca.Function("inputs", [t, x, v, z, states], results)
+        places = [calls.output("u", (self.machine.nu,)), calls.output("memory_next", (n + m,))]
+        calls.call(final, [*at_time, solved[0], solved[3]], places)
+        return calls
 
     @cached_property
-    def _assembly(self) -> Assembly:
-        x, v, *references = self._symbols
-        named = dict(zip(self.needs, references, strict=True))
-        return Assembly(self.machine, self.levels, self.held, x, v, named)
+    def _calls(self) -> Calls:
+        """The law as a program: rows, the levels in order, and what follows from them."""
+        problem, one = self._problem, self._procedure
+        calls = Calls("limited_tasks")
+        inputs = [
+            calls.input(name, (a, b) if b > 1 else (a,)) for name, (a, b) in self._shapes.items()
+        ]
+        start = calls.input("start", (problem.n,))
+        status = calls.input("status", (len(self.row_names),))
+        rows = [calls.block(one.layout.parts[k]) for k in ("Y", "lower", "upper", "rest")]
+        calls.call(self._rows, inputs, rows)
+        solved = [calls.block(one.layout.parts[name]) for name in one.outputs]
+        calls.call(one, [*rows, start, status, level_ends(problem.ends)], solved)
+        function = self._outcome
+        outputs = [
+            calls.output(name, (function.numel_out(k),))
+            for k, name in enumerate(function.name_out())
+        ]
+        calls.call(function, [*inputs, *solved], outputs)
+        return calls
 
     @cached_property
-    def _outputs(self) -> dict[str, Any]:
-        parts, n = self._assembly, self.machine.nv
-        problem = parts.problem(exact=True)
-        exact = problem.exact or Level(ca.SX(0, n), ca.SX(0, 1))
-        inputs = parts.input_rows
-        outputs = {"M": problem.M, "Q": problem.Q}
-        for k, level in enumerate(problem.levels):
-            outputs |= {f"A{k}": level.A, f"b{k}": level.b}
-        outputs |= {"exact_A": exact.A, "exact_b": exact.b}
-        outputs |= {"input_A": inputs.A, "input_b": inputs.b}
-        return {name: ca.densify(ca.SX(value)) for name, value in outputs.items()}
+    def _procedure(self) -> Any:
+        problem = self._problem
+        return program(
+            "levels", problem.n, problem.ends, threshold=self.damped_below, tolerance=TOLERANCE
+        )
 
     @cached_property
-    def _ports(self) -> dict[str, int]:
-        return {name: value.shape[0] for name, value in self._outputs.items()}
+    def _shapes(self) -> dict[str, tuple[int, int]]:
+        """Shapes of state and references, by the names of inputs."""
+        shapes = {"x": (self.machine.nx, 1), "v": (self.machine.nv, 1)}
+        for k, name in enumerate(self.needs):
+            shapes[f"reference_{k}"] = _SHAPES[name.rpartition(".")[2]]
+        return shapes
 
     @cached_property
-    def _problem(self) -> Kernel:
-        return compile(ca.Function("problem", self._symbols, list(self._outputs.values())))
+    def _symbols(self) -> dict[str, Any]:
+        """Columns of symbols; of matrices row by row, as NumPy has them."""
+        return {name: ca.SX.sym(name, a * b) for name, (a, b) in self._shapes.items()}
 
     @cached_property
-    def _result(self) -> tuple[Any, dict[str, Any], Any]:
-        """Inputs and signals at an acceleration, and that acceleration."""
-        a = ca.SX.sym("a", self.machine.nv)
-        inputs = self._assembly.inputs(a)
-        return inputs.u, {**self._assembly.signals(a), **inputs.signals}, a
+    def _problem(self) -> BoundedProblem:
+        shaped = [
+            ca.reshape(self._symbols[name], b, a).T for name, (a, b) in self._shapes.items()
+        ]
+        named = dict(zip(self.needs, shaped[2:], strict=True))
+        parts = Assembly(self.machine, self.levels, self.held, *shaped[:2], named)
+        limits = JointLimits(self.approach, self.acceleration_limit) if self.joint_limits else None
+        return BoundedProblem(parts, self.machine, self.levels, limits)
 
-    @property
-    def _signals(self) -> dict[str, tuple[int, ...]]:
-        return {name: (value.shape[0],) for name, value in self._result[1].items()}
+    def _function(self, name: str, more: dict[str, Any], outputs: dict[str, Any]) -> ca.Function:
+        inputs = {**self._symbols, **more}
+        dense = [ca.densify(ca.SX(value)) for value in outputs.values()]
+        return ca.Function(name, list(inputs.values()), dense, list(inputs), list(outputs))
 
     @cached_property
-    def _outcome(self) -> Kernel:
-        u, signals, a = self._result
-        outputs = [ca.densify(ca.SX(value)) for value in (u, *signals.values())]
-        return compile(ca.Function("outcome", [*self._symbols, a], outputs))
+    def _rows(self) -> ca.Function:
+        """Rows, bounds and rest, rows padded as the routine wants them."""
+        problem = self._problem
+        Y, lower, upper = problem.rows()
+        width = -(-problem.n // 4) * 4
+        wide = ca.horzcat(Y, ca.SX(Y.shape[0], width - problem.n))
+        rest = ca.vertcat(problem.rest(), ca.SX(width - problem.n, 1))
+        outputs = {"Y": ca.vec(wide.T), "lower": lower, "upper": upper, "rest": rest}
+        return self._function("rows", {}, outputs)
+
+    @cached_property
+    def _rows_kernel(self) -> Kernel:
+        shapes = {name: (a, b) for name, (a, b) in self._shapes.items() if b > 1}
+        return compile(self._rows, shapes=shapes)
+
+    @cached_property
+    def _outcome_parts(self) -> tuple[Any, dict[str, Any], Any, dict[str, Any]]:
+        """Inputs, signals, memory, and the results of the solver that they are made of."""
+        problem, m, levels = self._problem, len(self.row_names), len(self.level_names)
+        sizes = {"solution": problem.n, "slack": m, "multipliers": levels * m}
+        sizes |= {"status": m, "level_info": levels * PARTS, "steps": 1}
+        results = {name: ca.SX.sym(name, size) for name, size in sizes.items()}
+        a = problem.acceleration(results["solution"])
+        inputs = problem.parts.inputs(a)
+        info = ca.reshape(results["level_info"], PARTS, levels)
+        verdicts = info[3, :].T
+        by_level = ca.reshape(results["multipliers"], m, levels)
+        strongest = by_level[:, 0]
+        for k in range(1, levels):
+            strongest = ca.if_else(strongest == 0, by_level[:, k], strongest)
+        signals = {**problem.parts.signals(a), **inputs.signals, "slack": results["slack"]}
+        signals |= {"multiplier": strongest, "missed": info[0, :].T, "damped": info[2, :].T}
+        signals |= {"certificate": ca.mmax(info[1, :].T), "steps": results["steps"]}
+        first = min(problem.first_task, levels - 1)
+        signals |= {"relaxed": verdicts[first] == 0, "solved": ca.mmin(verdicts) >= 0}
+        memory = ca.vertcat(results["solution"], results["status"])
+        return inputs.u, signals, memory, results
+
+    @cached_property
+    def _outcome(self) -> ca.Function:
+        u, signals, memory, results = self._outcome_parts
+        outputs = {"u": u, **{f"s{k}": value for k, value in enumerate(signals.values())}}
+        return self._function("outcome", results, {**outputs, "memory": memory})
+
+    @cached_property
+    def _outcome_kernel(self) -> Kernel:
+        shapes = {name: (a, b) for name, (a, b) in self._shapes.items() if b > 1}
+        return compile(self._outcome, shapes=shapes)

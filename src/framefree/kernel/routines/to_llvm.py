@@ -1,5 +1,6 @@
 """Routines as LLVM: variables on the stack, which LLVM's own passes then keep in registers."""
 
+import ast
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -13,6 +14,8 @@ FLOATS = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
 WHOLES = {"+": "add nsw", "-": "sub nsw", "*": "mul nsw", "//": "sdiv", "%": "srem"}
 FLOAT_TESTS = {"<": "olt", "<=": "ole", ">": "ogt", ">=": "oge", "==": "oeq", "!=": "une"}
 WHOLE_TESTS = {"<": "slt", "<=": "sle", ">": "sgt", ">=": "sge", "==": "eq", "!=": "ne"}
+SMALL = 160
+"""Size of a routine's syntax up to which it becomes part of its callers, if it calls no other."""
 DECLARED = (
     "declare double @llvm.fabs.f64(double)\ndeclare double @llvm.sqrt.f64(double)\n"
     "declare double @llvm.fma.f64(double, double, double)\n"
@@ -26,7 +29,7 @@ class LlvmBody(RoutineTarget):
         self.prefix, self.fuses = prefix, fuses
         self.lines, self.variables = [], []
         self.loops: list[tuple[str, str]] = []
-        self.block, self.open, self.number = "entry", True, 0
+        self.block, self.open, self.number, self.calls = "entry", True, 0, 0
         for name, kind in routine.kinds.items():
             self.declare(name, kind)
             self._do(f"store {TYPES[kind]} %{name}, ptr %v.{name}")
@@ -126,6 +129,7 @@ class LlvmBody(RoutineTarget):
         return self._put(f"xor i1 {condition}, true")
 
     def call(self, name: str, kind: str, values: list[Value]) -> str:
+        self.calls += 1
         passed = ", ".join(f"{TYPES[value.kind]} {value.text}" for value in values)
         call = f"call {TYPES[kind]} @{self.prefix}{name}({passed})"
         if kind == "nothing":
@@ -202,7 +206,10 @@ def routine_text(main: Routine, layout: Layout, prefix: str, target: Target) -> 
         types = [f"{TYPES[k]}{kinds[k]} %{n}" for n, k in routine.kinds.items()]
         scope = "" if routine is main else "internal "
         name = f"{prefix}{routine.name}({', '.join(types)})"
-        header = f"define {scope}{TYPES[routine.returns]} @{name} nounwind"
+        size = sum(1 for _ in ast.walk(routine.tree))
+        leaf = size <= SMALL and not body.calls and routine is not main
+        inlined = "alwaysinline" if leaf else "noinline"
+        header = f"define {scope}{TYPES[routine.returns]} @{name} nounwind {inlined}"
         lines = "\n".join([*body.variables, *body.lines])
         functions.append(f"{header} {{\nentry:\n{lines}\n}}\n")
 

@@ -1,0 +1,132 @@
+"""Programs of levels in strict order, compiled and called with NumPy arrays."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from framefree.control.law import ControlError
+from framefree.control.qp.lexicographic import PARTS, program
+from framefree.kernel import Kernel
+from framefree.kernel.loops import Calls, Constant
+
+TOLERANCE = 1e-8
+"""Share of a row, left after those above it, below which it counts as dependent on them."""
+
+
+class HierarchySolution(NamedTuple):
+    """The solution of a program of levels, with what certifies it; one, or a batch.
+
+    Attributes
+    ----------
+    z : (n,)
+    slack : (m,)
+        What rows are above their upper bound (positive) or below the lower one (negative).
+    multipliers : (levels + 1, m)
+        Of each level: its gradient, ``slack . Y`` of its own rows, and z itself for the last, is
+        minus the sum of the other rows times these; own rows have their slack.
+    status : (m,)
+        1 where a row is at or above its upper bound, -1 at or below the lower one, else 0.
+    lengths : (levels + 1,)
+        Length of each level's slack.
+    errors : (levels + 1,)
+        Largest error of each level's conditions of optimality, relative to their terms.
+    damped : (levels + 1,)
+        Bound on what the damping has added to the slack, as a share of what is asked for.
+    verdicts : (levels + 1,)
+        1 where a level is met, 0 where it gave way, -1 where the number of steps did not suffice.
+    steps : ()
+        Number of steps of the active-set method.
+    """
+
+    z: np.ndarray
+    slack: np.ndarray
+    multipliers: np.ndarray
+    status: np.ndarray
+    lengths: np.ndarray
+    errors: np.ndarray
+    damped: np.ndarray
+    verdicts: np.ndarray
+    steps: np.ndarray
+
+
+class HierarchyKernel:
+    """A compiled solver of programs of one shape.
+
+        lower_k <= Y_k z <= upper_k,  k = 1, 2, ...,  in strict order; last of all the shortest z
+
+    Parameters
+    ----------
+    n : int
+        Number of variables.
+    ends : sequence of int
+        Number of rows up to the end of each level.
+    threshold : float
+        Least singular value of a level, relative to its rows, below which it is damped; 0: never.
+    """
+
+    def __init__(self, n: int, ends: tuple[int, ...], *, threshold: float = 0.0) -> None:
+        ends = tuple(int(end) for end in ends)
+        if n < 1 or not ends or any(b < a for a, b in zip((0, *ends), ends, strict=False)):
+            raise ControlError(f"a program needs variables and levels that grow, got {n}, {ends}")
+        self.n, self.m, self.levels = n, max(ends[-1], 1), len(ends) + 1
+        self.ends = ends if ends[-1] else (*ends[:-1], 1)
+        self.width = -(-n // 4) * 4
+        self.kernel: Kernel = _compiled(n, self.ends, threshold)
+
+    def __call__(
+        self,
+        Y: np.ndarray,
+        lower: np.ndarray,
+        upper: np.ndarray,
+        *,
+        start: np.ndarray | None = None,
+        status: np.ndarray | None = None,
+        rest: np.ndarray | None = None,
+    ) -> HierarchySolution:
+        """Solve a program, or a batch of them, from where the search may start.
+
+        Parameters
+        ----------
+        Y, lower, upper : (m, n), (m,), (m,), or batches
+            Equations have equal bounds; bounds may be infinite.
+        start, status : (n,), (m,), optional
+            Solution and status of a program nearby.
+        rest : (n,), optional
+            Where damping pulls to.
+        """
+        Y = np.asarray(Y, float)
+        if Y.shape[-2:] != (self.m, self.n):
+            raise ControlError(f"`Y` must have shape {(self.m, self.n)}, got {Y.shape}")
+        wide = np.zeros((*Y.shape[:-1], self.width))
+        wide[..., : self.n] = Y
+        pull = np.zeros(self.width)
+        if rest is not None:
+            pull[: self.n] = rest
+        values = self.kernel(
+            wide.reshape(*Y.shape[:-2], -1),
+            np.asarray(lower, float),
+            np.asarray(upper, float),
+            pull,
+            np.zeros(self.n) if start is None else start,
+            np.zeros(self.m) if status is None else status,
+        )
+        z, slack, multipliers, after, info, steps = values
+        parts = np.moveaxis(info.reshape(*info.shape[:-1], self.levels, PARTS), -1, 0)
+        shape = (*multipliers.shape[:-1], self.levels, self.m)
+        return HierarchySolution(
+            z, slack, multipliers.reshape(shape), after, *parts, steps[..., 0]
+        )
+
+
+def _compiled(n: int, ends: tuple[int, ...], threshold: float) -> Kernel:
+    one = program("lexicographic", n, ends, threshold=threshold, tolerance=TOLERANCE)
+    calls = Calls("lexicographic")
+    inputs = [calls.input(name, (one.layout.parts[name],)) for name in one.inputs[:-1]]
+    outputs = [calls.output(name, (one.layout.parts[name],)) for name in one.outputs]
+    calls.call(one, [*inputs, level_ends(ends)], outputs)
+    return calls.compile()
+
+
+def level_ends(ends: tuple[int, ...]) -> Constant:
+    """Return the ends of levels as a procedure takes them; the last level has no rows."""
+    return Constant(tuple(map(float, (*ends, ends[-1]))))

@@ -1,0 +1,184 @@
+"""Limits of a machine as rows of the acceleration, and all rows of a law as levels in order.
+
+    lower <= A a <= upper
+
+The order is: what nature asks for (joints without actuators), inputs within those of the actuators,
+joints within their limits, then the tasks, the most important first. With W W^T = M^-1 and
+``a = a_free + W z``, rows are Y = A W, and the shortest z is the least constraint of Gauss.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import casadi as ca
+import numpy as np
+
+from framefree.control.tasks.assembly import Assembly
+from framefree.control.tasks.base import Task
+from framefree.machine import Machine
+from framefree.motion.constrained.algebra import MassFactor
+
+Matrix = Any
+BRAKING = 5.0
+"""Rate, 1/s, at which joints come to rest where a task is damped."""
+
+
+class BoundedLevel(NamedTuple):
+    """Rows ``lower <= A a <= upper`` of one importance, with names of the level and its rows."""
+
+    name: str
+    labels: tuple[str, ...]
+    A: Matrix
+    lower: Matrix
+    upper: Matrix
+
+
+@dataclass(frozen=True)
+class JointLimits:
+    """How joints approach their limits.
+
+    A joint comes near the limits of its position and velocity no faster than at a rate k,
+
+        a >= -2 k v - k^2 (x - lower),    a <= k (velocity_limit - v)
+
+    and likewise on the other side, so that one which is within them stays there; outside of them it
+    comes back no faster than it may move. Velocities are limited for every kind of joint, positions
+    of joints with one coordinate.
+
+    Parameters
+    ----------
+    approach : float
+        k, 1/s.
+    acceleration : float
+        Largest acceleration of every joint, rad/s^2 or m/s^2.
+    """
+
+    approach: float = 20.0
+    acceleration: float = np.inf
+
+    def rows(self, machine: Machine, x: Matrix, v: Matrix) -> tuple[list[int], Matrix, Matrix]:
+        """Return velocities that have limits, and their least and greatest accelerations."""
+        places, low, high = [], [], []
+        for joint in machine.joints:
+            alone = joint.nx == joint.nv == 1
+            for k in range(joint.nv):
+                at = machine.v_slice[joint.name].start + k
+                speed = float(np.broadcast_to(joint.velocity_limit, joint.nv)[k])
+                ends = (joint.lower[0], joint.upper[0]) if alone else (-np.inf, np.inf)
+                if not np.isfinite([speed, *ends, self.acceleration]).any():
+                    continue
+                q = x[machine.x_slice[joint.name].start]
+                least, most = self._range(q, v[at], *map(float, ends), speed)
+                places.append(at)
+                low.append(least)
+                high.append(most)
+        return places, ca.vertcat(ca.SX(0, 1), *low), ca.vertcat(ca.SX(0, 1), *high)
+
+    def _range(
+        self, q: Matrix, v: Matrix, lower: float, upper: float, speed: float
+    ) -> tuple[Matrix, Matrix]:
+        k = self.approach
+        least, most = ca.SX(-np.inf), ca.SX(np.inf)
+        if np.isfinite(lower):
+            least = -2 * k * v - k * k * (q - lower)
+        if np.isfinite(upper):
+            most = -2 * k * v + k * k * (upper - q)
+        if np.isfinite(speed):
+            slowest, fastest = -k * (speed + v), k * (speed - v)
+            least = ca.fmin(ca.fmax(least, slowest), fastest)
+            most = ca.fmax(ca.fmin(most, fastest), slowest)
+        if np.isfinite(self.acceleration):
+            least, most = (ca.fmin(ca.fmax(a, -self.acceleration), self.acceleration)
+                           for a in (least, most))
+        return least, most
+
+
+class BoundedProblem:
+    """All rows of a law at a symbolic state, as a program of levels.
+
+    Attributes
+    ----------
+    levels : list of BoundedLevel
+        Those that have rows.
+    """
+
+    def __init__(
+        self,
+        parts: Assembly,
+        machine: Machine,
+        levels: tuple[tuple[Task, ...], ...],
+        limits: JointLimits | None,
+    ) -> None:
+        self.parts = parts
+        self.factor = MassFactor(parts.M)
+        self.free = self.factor.out(self.factor.into(-parts.bias))
+        found = [*self._nature(), *self._inputs(machine), *self._joints(machine, limits)]
+        self.first_task = len([level for level in found if level.labels])
+        found += [self._task_level(k, level) for k, level in enumerate(levels)]
+        self.levels = [level for level in found if level.labels]
+
+    @property
+    def n(self) -> int:
+        """Number of variables."""
+        return self.parts.M.shape[0]
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """Number of rows up to the end of each level."""
+        return tuple(np.cumsum([len(level.labels) for level in self.levels]).tolist())
+
+    def acceleration(self, z: Matrix) -> Matrix:
+        """Return the acceleration of variables z."""
+        return self.free + self.factor.out(z)
+
+    def rest(self) -> Matrix:
+        """Return the variables with which joints come to rest."""
+        state, E = self.parts.state, ca.sparsify(self.parts.joints.A)
+        same = E.is_constant() and E.shape[0] == E.shape[1]
+        a = -BRAKING * state.v if same else ca.SX(self.n, 1)
+        return self.factor.into(self.parts.M @ a + self.parts.bias)
+
+    def rows(self) -> tuple[Matrix, Matrix, Matrix]:
+        """Return Y (m x n) and its bounds (m)."""
+        A = ca.vertcat(ca.SX(0, self.n), *(level.A for level in self.levels))
+        lower, upper = (
+            ca.vertcat(ca.SX(0, 1), *(getattr(level, side) for level in self.levels))
+            for side in ("lower", "upper")
+        )
+        at_rest = A @ self.free
+        return self.factor.into(A.T).T, lower - at_rest, upper - at_rest
+
+    def _nature(self) -> list[BoundedLevel]:
+        exact = self.parts.exact()
+        if exact is None:
+            return []
+        labels = tuple(f"without actuator {k}" for k in range(exact.A.shape[0]))
+        return [BoundedLevel("nature", labels, exact.A, exact.b, exact.b)]
+
+    def _inputs(self, machine: Machine) -> list[BoundedLevel]:
+        lower, upper = machine.input_limits
+        chosen = np.flatnonzero(np.isfinite(lower) | np.isfinite(upper)).tolist()
+        if not chosen:
+            return []
+        rows = self.parts.input_rows
+        labels = tuple(f"input: {machine.actuators[k].name}" for k in chosen)
+        A, b = rows.A[chosen, :], rows.b[chosen]
+        return [BoundedLevel("inputs", labels, A, lower[chosen] - b, upper[chosen] - b)]
+
+    def _joints(self, machine: Machine, limits: JointLimits | None) -> list[BoundedLevel]:
+        if limits is None:
+            return []
+        state, rows = self.parts.state, self.parts.joints
+        places, low, high = limits.rows(machine, state.x, state.v)
+        labels = tuple(f"joint: {machine.v_names[k]}" for k in places)
+        A, b = ca.SX(rows.A)[places, :], rows.b[places]
+        return [BoundedLevel("joints", labels, A, low - b, high - b)]
+
+    def _task_level(self, k: int, tasks: tuple[Task, ...]) -> BoundedLevel:
+        level = self.parts.levels[k]
+        open_above = [task.barrier for task in tasks for _ in task.parts]
+        upper = [np.inf if open_ else level.b[i] for i, open_ in enumerate(open_above)]
+        labels = tuple(label for task in tasks for label in task.labels)
+        return BoundedLevel(
+            f"level {k + 1}", labels, level.A, level.b, ca.vertcat(ca.SX(0, 1), *upper)
+        )

@@ -1,0 +1,85 @@
+"""Programs of levels are lexicographically optimal, say so themselves, and never fail."""
+
+import numpy as np
+import pytest
+from hierarchies import lengths, missed, padded, random_hierarchy, references, stacked
+
+from framefree.control.law import ControlError
+from framefree.control.qp import HierarchyKernel
+from framefree.control.qp.hierarchy import TOLERANCE
+from framefree.control.qp.lexicographic import program
+
+MOST, ROWS, LEVELS = 30, 60, 5
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    return HierarchyKernel(MOST, tuple(ROWS * (k + 1) for k in range(LEVELS)))
+
+
+def certificate(Y, lower, upper, ends, result):
+    """Errors of the conditions of optimality, from rows and multipliers alone."""
+    n, z, worst = Y.shape[1], result.z[: Y.shape[1]], 0.0
+    fixed = np.zeros(len(Y), bool)
+    slack = missed(Y @ z, lower, upper)
+    size = np.linalg.norm(Y, axis=1) * np.linalg.norm(z) + 1e-300
+    size += np.maximum(*(np.where(np.isfinite(b), abs(b), 0) for b in (lower, upper)))
+    first = 0
+    for k, last in enumerate((*ends, None)):
+        own = slice(first, last) if last is not None else slice(0, 0)
+        mu = result.multipliers[k].copy()
+        mu[own] = 0.0
+        g = Y[own].T @ slack[own] if last is not None else z
+        terms = np.linalg.norm(Y[own], axis=1) @ size[own] + np.linalg.norm(z) * (last is None)
+        worst = max(worst, np.linalg.norm(g + Y.T @ mu) / (terms + 1e-300))
+        above = slice(0, first)
+        free = ~fixed[above] & (lower[above] < upper[above])
+        for sign, bound in ((1, upper), (-1, lower)):
+            push = np.maximum(sign * mu[above], 0) * free
+            gap = np.where(push > 0, abs((Y @ z)[above] - bound[above]), 0.0)
+            share = push * np.linalg.norm(Y[above], axis=1) / (terms + 1e-300)
+            worst = max(worst, (np.minimum(share, gap / size[above])).max(initial=0.0))
+        fixed[above] |= abs(mu[above]) * np.linalg.norm(Y[above], axis=1) > 1e-9 * terms
+        fixed[own] |= (abs(slack[own]) > 1e-9 * size[own]) | (lower[own] == upper[own])
+        first = last
+    return worst
+
+
+def check(kernel, seeds):
+    steps, unmatched = 0, []
+    for seed in seeds:
+        levels = random_hierarchy(np.random.default_rng(seed))
+        n = levels[0][0].shape[1]
+        Y, lower, upper, places = padded(levels, MOST, ROWS, LEVELS)
+        result = kernel(Y, lower, upper)
+        assert (result.verdicts >= 0).all(), seed
+        assert result.errors.max() < 1e-9, seed
+        assert np.all(result.z[n:] == 0), seed
+        at = np.concatenate(places)
+        own = result._replace(
+            z=result.z[:n], multipliers=result.multipliers[[*range(len(levels)), -1]][:, at]
+        )
+        assert certificate(*stacked(levels), own) < 1e-9, seed
+        steps = max(steps, int(result.steps))
+        ours = lengths(levels, result.z[:n])
+        for slacks in references(levels):
+            away = (ours - slacks) / (1 + slacks)
+            if abs(away).max() < 1e-6:
+                break
+        else:
+            unmatched.append(seed)
+    return steps, unmatched
+
+
+def test_random_hierarchies(kernel):
+    steps, unmatched = check(kernel, range(60))
+    assert steps < 150
+    assert not unmatched
+
+
+@pytest.mark.slow
+def test_a_thousand_hierarchies(kernel, record_property):
+    steps, unmatched = check(kernel, range(1000))
+    record_property("worst_steps", steps)
+    assert steps < 150
+    assert not unmatched
