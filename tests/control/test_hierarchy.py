@@ -4,10 +4,7 @@ import numpy as np
 import pytest
 from hierarchies import lengths, missed, padded, random_hierarchy, references, stacked
 
-from framefree.control.law import ControlError
 from framefree.control.qp import HierarchyKernel
-from framefree.control.qp.hierarchy import TOLERANCE
-from framefree.control.qp.lexicographic import program
 
 MOST, ROWS, LEVELS = 30, 60, 5
 
@@ -19,7 +16,7 @@ def kernel():
 
 def certificate(Y, lower, upper, ends, result):
     """Errors of the conditions of optimality, from rows and multipliers alone."""
-    n, z, worst = Y.shape[1], result.z[: Y.shape[1]], 0.0
+    z, worst = result.z[: Y.shape[1]], 0.0
     fixed = np.zeros(len(Y), bool)
     slack = missed(Y @ z, lower, upper)
     size = np.linalg.norm(Y, axis=1) * np.linalg.norm(z) + 1e-300

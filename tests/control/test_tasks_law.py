@@ -15,12 +15,10 @@ from framefree.control.tasks import (
     JointControl,
     Kkt,
     LimitedTaskControl,
-    ProxQp,
     RigidCoupling,
     StrictPriority,
     TaskControl,
     UdwadiaKalaba,
-    Weighted,
     task_report,
 )
 from framefree.control.tasks.report import numbers
@@ -328,66 +326,6 @@ def test_half_turns_are_finite(off):
         assert np.isfinite(values).all()
     sizes = np.linalg.norm(run["control.error"][:, 0, 3:], axis=-1)
     np.testing.assert_allclose(sizes, np.pi - abs(off), atol=1e-7)
-
-
-# ---------------------------------------------------------------------------- limits
-
-
-def test_program_without_limits_is_the_weighted_form():
-    free = dual_arm(effort=np.inf)
-    tasks = coupled(free).levels
-    program = LimitedTaskControl(free, tasks, ProxQp(50.0), joint_limits=False)
-    closed = TaskControl(free, tasks, Weighted(50.0))
-    reference = {name: np.array(ca.DM(value)) for name, value in TARGET.at(ca.SX(0)).items()}
-    reference = {k: a.ravel() if a.shape[1] == 1 else a for k, a in reference.items()}
-    for seed in range(3):
-        x, v = random_state(free, seed)
-        one, other = program.command(0.0, x, v, reference, program.memory), evaluated(closed, x, v)
-        np.testing.assert_allclose(one.u, other["u"], rtol=1e-7, atol=1e-7)
-        for name, value in one.signals.items():
-            if name in other:
-                np.testing.assert_allclose(value, other[name], rtol=1e-6, atol=1e-6)
-
-
-def test_limits_of_joints_are_kept():
-    """Joints within their limits stay there, though the target is beyond; velocities too."""
-    arm = seven_joint_arm(effort=np.inf)
-    far = np.eye(4)
-    far[:3, 3] = 0.2, -0.3, 0.2
-    goal = FramePath("target", lambda t: ca.DM(far))
-    x0 = np.array([0.0, -1.0, 0.0, 0.3, 0.0, 0.5, 0.0])
-    lower, upper, speed = (
-        np.array([getattr(joint, name)[0] for joint in arm.joints])
-        for name in ("lower", "upper", "velocity_limit")
-    )
-    posture = JointControl(arm, x0, Kp=100.0)
-    tasks = [[], [FrameControl("link_7_l", "target", 100.0)], [posture]]
-    found = {}
-    for limits in (True, False):
-        law = LimitedTaskControl(arm, tasks, ProxQp((100.0, 1.0)), joint_limits=limits)
-        run = simulate(arm, law, goal, x0, duration=3.0, dt=0.005, control_dt=0.005)
-        found[limits] = run
-    kept, free = found[True], found[False]
-    margin = 1e-3
-    assert (kept.x > lower - margin).all()
-    assert (kept.x < upper + margin).all()
-    assert (np.abs(kept.v) < speed * (1 + margin)).all()
-    outside = (free.x < lower).any() or (free.x > upper).any() or (np.abs(free.v) > speed).any()
-    assert outside, "the test must have something to limit"
-    assert not kept["relaxed"].any()
-
-
-def test_joints_outside_of_their_limits_come_back():
-    """No faster than they may move, and not past the limit."""
-    arm = seven_joint_arm(effort=np.inf)
-    x0 = np.array([0.0, 1.4, 0.0, 0.3, 0.0, 0.5, 0.0])
-    law = LimitedTaskControl(arm, [[], [JointControl(arm, x0, Kp=100.0)]], ProxQp(100.0))
-    run = simulate(arm, law, x0=x0, duration=2.0, dt=0.005, control_dt=0.005)
-    upper, speed = arm.joints[1].upper[0], arm.joints[1].velocity_limit[0]
-    assert run.x[-1, 1] == pytest.approx(upper, abs=1e-3)
-    assert run.x[:, 1].min() > upper - 1e-3
-    assert -1.001 * speed < run.v[:, 1].min() < -0.9 * speed
-    assert run["solved"].all()
 
 
 # ---------------------------------------------------------------------------- massless tips

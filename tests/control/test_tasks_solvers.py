@@ -5,10 +5,8 @@ import pytest
 
 from framefree.control.law import ControlError
 from framefree.control.tasks import (
-    AccelerationBounds,
     Kkt,
     Level,
-    ProxQp,
     StrictPriority,
     TaskProblem,
     UdwadiaKalaba,
@@ -65,7 +63,7 @@ def assert_near(a, b):
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_tasks_that_agree_have_one_answer(shape):
-    """Udwadia-Kalaba, KKT, null spaces and ProxQP, compiled and in numbers: one acceleration."""
+    """Udwadia-Kalaba, KKT and null spaces, compiled and in numbers: one acceleration."""
     for problem in problems(shape):
         A, b = stacked(problem)
         expected = UdwadiaKalaba().solve(problem)
@@ -73,20 +71,17 @@ def test_tasks_that_agree_have_one_answer(shape):
             assert_near(solve(problem.M, problem.Q, A, b, method).a, expected.a)
         assert_near(Kkt().solve(problem).a, expected.a)
         assert_near(StrictPriority().solve(problem).a, expected.a)
-        one = problem._replace(levels=(Level(A, b),))
-        assert_near(ProxQp().solve(one).answer.a, expected.a)
         assert max(np.abs(r).max() for r in expected.residuals) < 1e-8
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_weighted_form_has_one_answer(shape):
-    """The compiled weighted form is the quadratic program that ProxQP and dense KKT solve."""
+    """The compiled weighted form is the quadratic program that dense KKT solves."""
     for problem in problems(shape, consistent=False):
         (A1, b1), (A2, b2) = problem.levels
         expected = solve(problem.M + 50 * A2.T @ A2, problem.Q + 50 * A2.T @ b2, A1, b1, "gauss").a
         assert_near(Weighted(50).solve(problem).a, expected)
         assert_near(Weighted(50, Kkt()).solve(problem).a, expected)
-        assert_near(ProxQp(50).solve(problem).answer.a, expected)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -148,47 +143,6 @@ def test_weight_goes_as_its_inverse():
     assert sizes[0] / sizes[1] == pytest.approx(10, rel=0.05)
     assert sizes[1] / sizes[2] == pytest.approx(10, rel=0.05)
     assert np.linalg.norm(StrictPriority().solve(problem).residuals[1]) < 1e-10
-
-
-def test_bounds_hold():
-    """Bounds cut, and where they leave no room the first level gives way and it is said."""
-    problem = next(problems((7, 2, 3)))
-    free = ProxQp(50).solve(problem).answer.a
-    low, high = free - 10, free + 10
-    low[2] = free[2] + 0.1
-    bounds = AccelerationBounds(np.eye(7), low, high, np.ones(7, bool))
-    found = ProxQp(50).solve(problem, bounds)
-    assert found.answer.a[2] == pytest.approx(low[2], abs=1e-8)
-    assert not found.relaxed
-    assert np.abs(found.answer.residuals[0]).max() < 1e-8
-    tight = AccelerationBounds(np.eye(7), np.full(7, -1e-3), np.full(7, 1e-3), np.ones(7, bool))
-    found = ProxQp(50).solve(problem, tight)
-    assert found.relaxed
-    assert np.abs(found.answer.a).max() < 1e-3 + 1e-8
-    assert np.abs(found.answer.residuals[0]).max() > 1e-3
-
-
-def test_soft_bounds_give_way_to_hard_ones():
-    """A soft bound outside of a hard one is missed by as much as it must."""
-    problem = TaskProblem(np.eye(2), np.zeros(2), (Level(np.array([[0.0, 1.0]]), np.array([0.3])),))
-    C = np.array([[1.0, 0.0], [1.0, 0.0]])
-    bounds = AccelerationBounds(
-        C, np.array([-1.0, 3.0]), np.array([1.0, 4.0]), np.array([True, False])
-    )
-    found = ProxQp().solve(problem, bounds)
-    assert found.relaxed
-    assert found.answer.a == pytest.approx([1.0, 0.3], abs=1e-3)
-
-
-def test_warm_start_changes_nothing():
-    problem = next(problems((14, 6, 6)))
-    bounds = AccelerationBounds(np.eye(14), np.full(14, -1.0), np.full(14, 1.0), np.ones(14, bool))
-    loose = ProxQp(50, accuracy=1e-9)
-    cold = loose.solve(problem, bounds)
-    warm = loose.solve(problem, bounds, cold.memory)
-    again = loose.solve(problem, bounds, cold.memory)
-    assert_near(warm.answer.a, cold.answer.a)
-    np.testing.assert_array_equal(warm.answer.a, again.answer.a)
 
 
 def test_refusals():

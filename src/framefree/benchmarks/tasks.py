@@ -16,11 +16,11 @@ from framefree.benchmarks.timing import best_seconds, speedup
 from framefree.control.tasks import LimitedTaskControl
 from framefree.gallery.machines.dual_arm import START_HELD
 from framefree.gallery.scenarios.cooperation.dual_arm_limits import robot, task_levels
-from framefree.gallery.scenarios.cooperation.dual_arm_parts import CIRCLE, COUPLING_GAINS
-from framefree.gallery.scenarios.cooperation.dual_arm_parts import CONTROL_GAINS
+from framefree.gallery.scenarios.cooperation.dual_arm_parts import CIRCLE, CONTROL_GAINS
 from framefree.simulate import simulate
 
-STATES, EFFORT, PERIOD = 1024, 36.0, 0.005
+STATES, EFFORT, PERIOD = 1024, 30.0, 0.005
+GAIN = 1000.0
 
 
 def run() -> dict[str, object]:
@@ -42,7 +42,7 @@ def run() -> dict[str, object]:
 class _LimitedCase:
     def __init__(self) -> None:
         machine = robot(EFFORT)
-        self.law = LimitedTaskControl(machine, task_levels(machine))
+        self.law = LimitedTaskControl(machine, task_levels(machine, GAIN))
         program = self.law.program(CIRCLE)
         start = perf_counter()
         self.kernel = program.compile(use_cache=False)
@@ -52,11 +52,20 @@ class _LimitedCase:
         program.compile()
         self.cached_seconds = perf_counter() - start
         done = simulate(
-            machine, self.law, CIRCLE, np.array(START_HELD), duration=STATES * PERIOD, dt=PERIOD,
-            control_dt=PERIOD, integrator="euler", limits=True,
+            machine,
+            self.law,
+            CIRCLE,
+            np.array(START_HELD),
+            duration=STATES * PERIOD,
+            dt=PERIOD,
+            control_dt=PERIOD,
+            integrator="euler",
+            limits=True,
         )
         self.t, self.x, self.v = (np.array(a[:STATES]) for a in (done.t, done.x, done.v))
-        self.rows = [(float(t), x.copy(), v.copy()) for t, x, v in zip(self.t, self.x, self.v, strict=True)]
+        self.rows = [
+            (float(t), x.copy(), v.copy()) for t, x, v in zip(self.t, self.x, self.v, strict=True)
+        ]
         self.peer = _CascadePeer(machine, accuracy=1e-5)
         self.memories = self._memories()
         self.at_limits = float((np.abs(done.u[:STATES]) > EFFORT * (1 - 1e-9)).any(axis=1).mean())
@@ -83,9 +92,12 @@ class _LimitedCase:
 
     def relative_error(self) -> float:
         peer = _CascadePeer(self.law.machine, accuracy=1e-9)
-        theirs = np.array([peer(t, x, v) for t, x, v in self.rows])
-        ours = self.ours()[0]
-        return float((np.abs(ours - theirs).max(1) / np.abs(theirs).max(1)).max())
+        theirs, solved = [], []
+        for t, x, v in self.rows:
+            theirs.append(peer(t, x, v))
+            solved.append(peer.solved)
+        u = np.array(theirs)[solved]
+        return float((np.abs(self.ours()[0][solved] - u).max(1) / np.abs(u).max(1)).max())
 
 
 class _CascadePeer(_PeerLaw):
@@ -93,7 +105,7 @@ class _CascadePeer(_PeerLaw):
 
     def __init__(self, machine: Any, accuracy: float) -> None:
         super().__init__(accuracy)
-        Kp, Ku = COUPLING_GAINS[0], CONTROL_GAINS[0]
+        Kp, Ku = GAIN, CONTROL_GAINS[0]
         self.gains = Kp, 2 * np.sqrt(Kp), Ku, 2 * np.sqrt(Ku)
         n = machine.nv
         self.damping = np.array([float(np.ravel(joint.damping)[0]) for joint in machine.joints])
@@ -123,14 +135,21 @@ class _CascadePeer(_PeerLaw):
         self.lower[:n], self.upper[:n] = -EFFORT - h, EFFORT - h
         k = self.law_rate
         fastest, slowest = k * (self.speed - v), -k * (self.speed + v)
-        self.lower[n:] = np.minimum(np.maximum(-2 * k * v - k * k * (q - self.low), slowest), fastest)
-        self.upper[n:] = np.maximum(np.minimum(-2 * k * v + k * k * (self.high - q), fastest), slowest)
+        self.lower[n:] = np.minimum(
+            np.maximum(-2 * k * v - k * k * (q - self.low), slowest), fastest
+        )
+        self.upper[n:] = np.maximum(
+            np.minimum(-2 * k * v + k * k * (self.high - q), fastest), slowest
+        )
         A, A_u = self.A, hand[2]
         a = self._level(0, A.T @ A, -(self.b_c @ A), None, None)
         a = self._level(1, A_u.T @ A_u, self.b_u @ A_u, A, A @ a)
         both = np.vstack([A, A_u])
         a = self._level(2, self.eye, 4.0 * v, both, both @ a)
         self.begun = True
+        self.solved = all(
+            str(qp.results.info.status).endswith("PROXQP_SOLVED") for qp in self.programs
+        )
         return M @ a + h
 
     law_rate = 20.0

@@ -67,7 +67,7 @@ def damping_of(sigma: float, threshold: float, size: float) -> float:
 def plain_step(
     F: Array, s: Array, rows: int, own: int, width: int, L: Array, U: Array, c: Array
 ) -> None:
-    """Write c of min |F c + s|; for square F it is triangular, else `triangular` has been called."""
+    """Write c of min |F c + s|; a square F is triangular, for others `triangular` was called."""
     if rows == own:
         for i in range(own):
             value = -s[i]
@@ -86,7 +86,15 @@ def plain_step(
 
 @routine
 def damped_step(
-    F: Array, s: Array, h: Array, damping: float, rows: int, own: int, width: int, K: Array, c: Array
+    F: Array,
+    s: Array,
+    h: Array,
+    damping: float,
+    rows: int,
+    own: int,
+    width: int,
+    K: Array,
+    c: Array,
 ) -> None:
     """Write c of (F^T F + damping) c = -F^T s - damping h, by Cholesky's factor in K."""
     for i in range(own):

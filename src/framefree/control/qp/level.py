@@ -95,15 +95,23 @@ def factor(w: Desk, weighs: int) -> None:
 
     How strongly to damp is found out where `weighs` is 1.
     """
-    base, own, rows, total = int(w.count[RANK]) + int(w.count[WORKING]), 0, int(w.count[PICKED]), 0.0
+    base, own, rows, total = (
+        int(w.count[RANK]) + int(w.count[WORKING]),
+        0,
+        int(w.count[PICKED]),
+        0.0,
+    )
     for a in range(rows if base < w.n else 0):
         i, top = int(w.picked[a]), base + own
-        added = append(
-            w.Y[i * w.width :], w.tolerance * w.norm[i], w.Q, w.T, top, w.n, w.width, w.spare
-        )
-        line = w.F[a * w.width :]
+        line, added = w.F[a * w.width :], 0
         fill(0.0, line, w.width)
-        copy(w.T[top * w.width + base :], line, own + added)
+        if top < w.n:
+            least = w.tolerance * w.norm[i]
+            added = append(w.Y[i * w.width :], least, w.Q, w.T, top, w.n, w.width, w.spare)
+            copy(w.T[top * w.width + base :], line, own + added)
+        else:
+            for j in range(own):
+                line[j] = dot(w.Y[i * w.width :], w.Q[(base + j) * w.width :], w.width)
         if added == 1:
             w.row_of[top] = float(i)
             own += 1
@@ -209,7 +217,7 @@ def least_along(w: Desk, first: int, last: int, most: float) -> float:
 
 @routine
 def hold(w: Desk, i: int, side: float) -> int:
-    """Take a row into the working set at its upper (1) or lower (-1) bound; return 0 if it cannot."""
+    """Take a row into the working set at its upper (1) or lower (-1) bound; return 1 if it can."""
     top = int(w.count[RANK]) + int(w.count[WORKING])
     w.count[STALE] = 1.0
     if append(w.Y[i * w.width :], NEW * w.norm[i], w.Q, w.T, top, w.n, w.width, w.spare) == 0:

@@ -26,7 +26,6 @@ from framefree.control.qp.level import (
     FREE,
     LEFT_OUT,
     LOCKED,
-    LOWER,
     OWN,
     PICKED,
     RANK,
@@ -35,8 +34,8 @@ from framefree.control.qp.level import (
     STEPS,
     UPPER,
     WORKING,
-    factor,
     again,
+    factor,
     missed,
     multipliers,
     scale,
@@ -157,7 +156,7 @@ def lexicographic(w: Desk) -> None:
 
 @routine
 def finish(w: Desk) -> None:
-    """Write the solution, what rows miss, at which bounds they are, and errors of kept residuals."""
+    """Write the solution, what rows miss, where they end, and errors of kept residuals."""
     length, first = sqrt(dot(w.z, w.z, w.width)), 0
     for i in range(w.n):
         w.solution[i] = w.z[i]
@@ -177,7 +176,9 @@ def finish(w: Desk) -> None:
         first = last
 
 
-def program(label: str, n: int, ends: tuple[int, ...], *, threshold: float, tolerance: float) -> Procedure:
+def program(
+    label: str, n: int, ends: tuple[int, ...], *, threshold: float, tolerance: float
+) -> Procedure:
     """Return the routine for programs of one shape.
 
     Parameters

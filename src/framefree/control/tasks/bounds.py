@@ -88,8 +88,9 @@ class JointLimits:
             least = ca.fmin(ca.fmax(least, slowest), fastest)
             most = ca.fmax(ca.fmin(most, fastest), slowest)
         if np.isfinite(self.acceleration):
-            least, most = (ca.fmin(ca.fmax(a, -self.acceleration), self.acceleration)
-                           for a in (least, most))
+            least, most = (
+                ca.fmin(ca.fmax(a, -self.acceleration), self.acceleration) for a in (least, most)
+            )
         return least, most
 
 

@@ -1,4 +1,4 @@
-"""Control by tasks within limits of torque, position, velocity and acceleration, in strict order."""
+"""Control by tasks in strict order, within limits of torque, position, speed and acceleration."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -157,7 +157,10 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
             raise ControlError(f"the law needs a reference `{missing[0]}`")
         x, v = self._symbols["x"], self._symbols["v"]
         values = [x, v, *(ca.vec(ca.SX(named[name]).T) for name in self.needs)]
-        at_time = [calls.input("t", ()), *(calls.input(k, (self._symbols[k].numel(),)) for k in "xv")]
+        at_time = [
+            calls.input("t", ()),
+            *(calls.input(k, (self._symbols[k].numel(),)) for k in "xv"),
+        ]
         memory = calls.input("memory", (n + m,))
         rows = [calls.block(one.layout.parts[k]) for k in ("Y", "lower", "upper", "rest")]
         outputs = [ca.densify(ca.SX(part)) for part in self._rows.call(values)]
@@ -218,9 +221,7 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
 
     @cached_property
     def _problem(self) -> BoundedProblem:
-        shaped = [
-            ca.reshape(self._symbols[name], b, a).T for name, (a, b) in self._shapes.items()
-        ]
+        shaped = [ca.reshape(self._symbols[name], b, a).T for name, (a, b) in self._shapes.items()]
         named = dict(zip(self.needs, shaped[2:], strict=True))
         parts = Assembly(self.machine, self.levels, self.held, *shaped[:2], named)
         limits = JointLimits(self.approach, self.acceleration_limit) if self.joint_limits else None

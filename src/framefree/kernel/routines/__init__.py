@@ -15,7 +15,15 @@ They run as they are on NumPy arrays, which is how they are examined, and are tr
 to C (`to_c.py`), for a controller board. `language.py` says what this part of Python is.
 """
 
-from framefree.kernel.routines.language import Array, Desk, Layout, Routine, RoutineError, fma, routine
+from framefree.kernel.routines.language import (
+    Array,
+    Desk,
+    Layout,
+    Routine,
+    RoutineError,
+    fma,
+    routine,
+)
 from framefree.kernel.routines.procedure import Procedure
 
 __all__ = ["Array", "Desk", "Layout", "Procedure", "Routine", "RoutineError", "fma", "routine"]

@@ -6,7 +6,13 @@ from contextlib import contextmanager
 from framefree.kernel.routines.language import Layout, Routine, RoutineError
 from framefree.kernel.routines.translate import RoutineTarget, Value, Walk, collect
 
-TYPES = {"float": "double", "int": "long", "array": "double *", "desk": "double *", "nothing": "void"}
+TYPES = {
+    "float": "double",
+    "int": "long",
+    "array": "double *",
+    "desk": "double *",
+    "nothing": "void",
+}
 FUNCTIONS = {"abs": "fabs", "sqrt": "sqrt", "fma": "FMA"}
 
 
@@ -23,56 +29,72 @@ class CBody(RoutineTarget):
         self.lines.append("    " * self.depth + text)
 
     def constant(self, value: float | int, kind: str) -> str:
+        """Return a number."""
         if kind == "float" and value in (float("inf"), float("-inf")):
             return "INFINITY" if value > 0 else "(-INFINITY)"
         return repr(value) if value >= 0 else f"({value!r})"
 
     def convert(self, text: str, kind: str) -> str:
+        """Return an int as float, or a float as int, towards zero."""
         return f"({TYPES[kind]}){text}"
 
     def declare(self, name: str, kind: str) -> None:
+        """Make a variable."""
         self.variables[name] = kind
 
     def read(self, name: str, kind: str) -> str:
+        """Return the value of a variable."""
         return f"{name}_"
 
     def assign(self, name: str, value: Value) -> None:
+        """Give a variable its value."""
         self._do(f"{name}_ = {value.text};")
 
     def element(self, array: str, index: str) -> str:
+        """Return an element of an array."""
         return f"{array}[{index}]"
 
     def store(self, array: str, index: str, value: str) -> None:
+        """Write an element of an array."""
         self._do(f"{array}[{index}] = {value};")
 
     def rest(self, array: str, index: str) -> str:
+        """Return the array from an element on."""
         return f"({array} + {index})"
 
     def arithmetic(self, operation: str, kind: str, a: str, b: str) -> str:
+        """Return a sum, difference, product, quotient, whole quotient or remainder."""
         return f"({a} {'/' if operation == '//' else operation} {b})"
 
     def negative(self, value: Value) -> str:
+        """Return -value."""
         return f"(-{value.text})"
 
     def compare(self, operation: str, kind: str, a: str, b: str) -> str:
+        """Return whether a comparison holds."""
         return f"({a} {operation} {b})"
 
     def function(self, name: str, kind: str, values: list[str]) -> str:
+        """Return abs, sqrt or fma."""
         if name == "abs" and kind == "int":
             raise RoutineError("`abs` of a whole number is not translated")
         return f"{FUNCTIONS[name]}({', '.join(values)})"
 
     def choose(self, condition: str, kind: str, a: str, b: str) -> str:
+        """Return a where the condition holds, else b; both are known."""
         return f"({condition} ? {a} : {b})"
 
     def join(self, operation: str, parts: list[Callable[[], str]]) -> str:
+        """Return `and` or `or` of conditions; later ones are not looked at without need."""
         word = " && " if operation == "and" else " || "
         return f"({word.join(part() for part in parts)})"
 
     def opposite(self, condition: str) -> str:
+        """Return `not`."""
         return f"(!{condition})"
 
     def call(self, name: str, kind: str, values: list[Value]) -> str:
+        """Call another routine."""
         text = f"{self.prefix}{name}({', '.join(value.text for value in values)})"
         if kind != "nothing":
             # A call of its own, so that it happens once and in its order.
@@ -84,6 +106,7 @@ class CBody(RoutineTarget):
         return ""
 
     def branch(self, condition: str, then: Callable[[], None], other: Callable[[], None]) -> None:
+        """Do one thing or another."""
         self._do(f"if ({condition}) {{")
         self._inside(then)
         before = len(self.lines)
@@ -100,6 +123,7 @@ class CBody(RoutineTarget):
 
     @contextmanager
     def repeat(self, condition: Callable[[], str]) -> Iterator[None]:
+        """Do the body while a condition holds."""
         self._do("for (;;) {")
         self.depth += 1
         self._do(f"if (!{condition()}) break;")
@@ -109,6 +133,7 @@ class CBody(RoutineTarget):
 
     @contextmanager
     def count(self, name: str, start: str, stop: str, step: str) -> Iterator[None]:
+        """Do the body for a variable from start to below stop."""
         self.number += 1
         at, end = f"at{self.number}", f"end{self.number}"
         self.variables |= {at: "int", end: "int"}
@@ -121,9 +146,11 @@ class CBody(RoutineTarget):
         self._do("}")
 
     def leave(self, word: str) -> None:
+        """Write `break` or `continue`."""
         self._do(f"{word};")
 
     def give(self, value: Value | None) -> None:
+        """Return from the routine."""
         self._do("return;" if value is None else f"return {value.text};")
 
 

@@ -59,46 +59,58 @@ class LlvmBody(RoutineTarget):
     # ------------------------------------------------------------------ values
 
     def constant(self, value: float | int, kind: str) -> str:
+        """Return a number."""
         return str(value) if kind == "int" else bits(float(value))
 
     def convert(self, text: str, kind: str) -> str:
+        """Return an int as float, or a float as int, towards zero."""
         if kind == "float":
             return self._put(f"sitofp i64 {text} to double")
         return self._put(f"fptosi double {text} to i64")
 
     def declare(self, name: str, kind: str) -> None:
+        """Make a variable."""
         self.variables.append(f"  %v.{name} = alloca {TYPES[kind]}")
 
     def read(self, name: str, kind: str) -> str:
+        """Return the value of a variable."""
         return self._put(f"load {TYPES[kind]}, ptr %v.{name}")
 
     def assign(self, name: str, value: Value) -> None:
+        """Give a variable its value."""
         self._do(f"store {TYPES[value.kind]} {value.text}, ptr %v.{name}")
 
     def element(self, array: str, index: str) -> str:
+        """Return an element of an array."""
         return self._put(f"load double, ptr {self.rest(array, index)}, align 8")
 
     def store(self, array: str, index: str, value: str) -> None:
+        """Write an element of an array."""
         self._do(f"store double {value}, ptr {self.rest(array, index)}, align 8")
 
     def rest(self, array: str, index: str) -> str:
+        """Return the array from an element on."""
         return self._put(f"getelementptr inbounds double, ptr {array}, i64 {index}")
 
     def arithmetic(self, operation: str, kind: str, a: str, b: str) -> str:
+        """Return a sum, difference, product, quotient, whole quotient or remainder."""
         word = FLOATS[operation] if kind == "float" else WHOLES[operation]
         return self._put(f"{word} {TYPES[kind]} {a}, {b}")
 
     def negative(self, value: Value) -> str:
+        """Return -value."""
         if value.kind == "int":
             return self._put(f"sub nsw i64 0, {value.text}")
         return self._put(f"fneg double {value.text}")
 
     def compare(self, operation: str, kind: str, a: str, b: str) -> str:
+        """Return whether a comparison holds."""
         if kind == "float":
             return self._put(f"fcmp {FLOAT_TESTS[operation]} double {a}, {b}")
         return self._put(f"icmp {WHOLE_TESTS[operation]} i64 {a}, {b}")
 
     def function(self, name: str, kind: str, values: list[str]) -> str:
+        """Return abs, sqrt or fma."""
         if name == "abs" and kind == "int":
             raise RoutineError("`abs` of a whole number is not translated")
         if name == "fma" and not self.fuses:
@@ -109,9 +121,11 @@ class LlvmBody(RoutineTarget):
         return self._put(f"call double @llvm.{intrinsic}.f64({arguments})")
 
     def choose(self, condition: str, kind: str, a: str, b: str) -> str:
+        """Return a where the condition holds, else b; both are known."""
         return self._put(f"select i1 {condition}, {TYPES[kind]} {a}, {TYPES[kind]} {b}")
 
     def join(self, operation: str, parts: list[Callable[[], str]]) -> str:
+        """Return `and` or `or` of conditions; later ones are not looked at without need."""
         done, ends, short = self._fresh(), [], "false" if operation == "and" else "true"
         for part in parts[:-1]:
             more, condition = self._fresh(), part()
@@ -126,9 +140,11 @@ class LlvmBody(RoutineTarget):
         return self._put(f"phi i1 {', '.join(ends)}")
 
     def opposite(self, condition: str) -> str:
+        """Return `not`."""
         return self._put(f"xor i1 {condition}, true")
 
     def call(self, name: str, kind: str, values: list[Value]) -> str:
+        """Call another routine."""
         self.calls += 1
         passed = ", ".join(f"{TYPES[value.kind]} {value.text}" for value in values)
         call = f"call {TYPES[kind]} @{self.prefix}{name}({passed})"
@@ -144,6 +160,7 @@ class LlvmBody(RoutineTarget):
         self._end("ret void" if returns == "nothing" else "unreachable")
 
     def branch(self, condition: str, then: Callable[[], None], other: Callable[[], None]) -> None:
+        """Do one thing or another."""
         yes, no, done = self._fresh(), self._fresh(), self._fresh()
         self._end(f"br i1 {condition}, label %{yes}, label %{no}")
         for label, body in ((yes, then), (no, other)):
@@ -154,6 +171,7 @@ class LlvmBody(RoutineTarget):
 
     @contextmanager
     def repeat(self, condition: Callable[[], str]) -> Iterator[None]:
+        """Do the body while a condition holds."""
         head, body, done = self._fresh(), self._fresh(), self._fresh()
         self._end(f"br label %{head}")
         self._label(head)
@@ -167,6 +185,7 @@ class LlvmBody(RoutineTarget):
 
     @contextmanager
     def count(self, name: str, start: str, stop: str, step: str) -> Iterator[None]:
+        """Do the body for a variable from start to below stop."""
         head, body, latch, done = (self._fresh() for _ in range(4))
         before = self.block
         self._end(f"br label %{head}")
@@ -187,10 +206,12 @@ class LlvmBody(RoutineTarget):
         self._label(done)
 
     def leave(self, word: str) -> None:
+        """Write `break` or `continue`."""
         following, done = self.loops[-1]
         self._end(f"br label %{done if word == 'break' else following}")
 
     def give(self, value: Value | None) -> None:
+        """Return from the routine."""
         self._end("ret void" if value is None else f"ret {TYPES[value.kind]} {value.text}")
 
 
