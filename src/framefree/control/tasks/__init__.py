@@ -28,11 +28,11 @@ from framefree.control.tasks.whole_body import CenterOfMassControl, MomentumCont
 
 __all__ = [
     "Barrier",
+    "CascadeSolution",
     "CenterOfMassControl",
     "Clearance",
     "DirectionControl",
     "DistanceControl",
-    "CascadeSolution",
     "FrameControl",
     "FrameMotion",
     "Frames",

@@ -79,11 +79,6 @@ class Assembly:
         """Return rows A a = b on the accelerations (nv) of all joints, on the independent ones."""
         return Level(ca.SX(A) @ self.state.E, b - A @ self.state.drift)
 
-    @property
-    def joints(self) -> Level:
-        """Accelerations (nv) of all joints as rows of the independent ones: A a + b."""
-        return Level(ca.SX.eye(self.M.shape[0]), ca.SX(self.M.shape[0], 1))
-
     @cached_property
     def levels(self) -> tuple[Level, ...]:
         """A and b of every level."""

@@ -134,7 +134,7 @@ class BoundedProblem:
 
     def rest(self) -> Matrix:
         """Return the variables with which joints come to rest."""
-        state, E = self.parts.state, ca.sparsify(self.parts.joints.A)
+        state, E = self.parts.frames.state, ca.sparsify(ca.SX(self.parts.joints.A))
         same = E.is_constant() and E.shape[0] == E.shape[1]
         a = -BRAKING * state.v if same else ca.SX(self.n, 1)
         return self.factor.into(self.parts.M @ a + self.parts.bias)
@@ -169,10 +169,10 @@ class BoundedProblem:
     def _joints(self, machine: Machine, limits: JointLimits | None) -> list[BoundedLevel]:
         if limits is None:
             return []
-        state, rows = self.parts.state, self.parts.joints
+        state, rows = self.parts.frames.state, self.parts.joints
         places, low, high = limits.rows(machine, state.x, state.v)
         labels = tuple(f"joint: {machine.v_names[k]}" for k in places)
-        A, b = ca.SX(rows.A)[places, :], rows.b[places]
+        A, b = ca.SX(rows.A)[places, :], ca.SX(rows.b)[places]
         return [BoundedLevel("joints", labels, A, low - b, high - b)]
 
     def _task_level(self, k: int, tasks: tuple[Task, ...]) -> BoundedLevel:

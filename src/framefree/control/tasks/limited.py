@@ -22,7 +22,6 @@ from framefree.kernel import Kernel, compile
 from framefree.kernel.loops import Calls
 from framefree.machine import Machine
 
-_SHAPES = {"pose": (4, 4), "twist": (6, 1), "acceleration": (6, 1)}
 DAMPED_BELOW = 0.02
 """Least singular value of a task's rows, relative to them, below which it is damped."""
 
@@ -210,8 +209,9 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
     def _shapes(self) -> dict[str, tuple[int, int]]:
         """Shapes of state and references, by the names of inputs."""
         shapes = {"x": (self.machine.nx, 1), "v": (self.machine.nv, 1)}
+        known = {k: v for level in self.levels for task in level for k, v in task.shapes.items()}
         for k, name in enumerate(self.needs):
-            shapes[f"reference_{k}"] = _SHAPES[name.rpartition(".")[2]]
+            shapes[f"reference_{k}"] = known[name]
         return shapes
 
     @cached_property

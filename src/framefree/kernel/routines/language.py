@@ -5,7 +5,8 @@
 - An argument that is a `Desk` has everything that a procedure works on: arrays and constant numbers
   by name, ``desk.basis[i]``, ``desk.width``.
 - Statements: assignments to variables and elements, several at once, also with `+=`,
-  `-=`, `*=` and `/=`; `for` over `range`; `while`, `if`, `break`, `continue`, `return`, and calls of other routines.
+  `-=`, `*=` and `/=`; `for` over `range`; `while`, `if`, `break`, `continue`,
+  `return`, and calls of other routines.
 - Expressions: arithmetic (of whole numbers also `//` and `%`, for such as are not negative),
   comparisons, `and`, `or`, `not`, choices `a if c else b`, elements `a[i]`, the rest `a[i:]` of an
   array, `abs`, `sqrt`, `min` and `max` of two numbers, `float`, `int` and `fma`.
