@@ -113,7 +113,17 @@ class HierarchyKernel:
         z, slack, multipliers, after, info, steps = values
         parts = np.moveaxis(info.reshape(*info.shape[:-1], self.levels, PARTS), -1, 0)
         shape = (*multipliers.shape[:-1], self.levels, self.m)
-        return HierarchySolution(z, slack, multipliers.reshape(shape), after, *parts, steps[..., 0])
+        return HierarchySolution(
+            z,
+            slack,
+            multipliers.reshape(shape),
+            after,
+            parts[0],
+            parts[1],
+            parts[2],
+            parts[3],
+            steps[..., 0],
+        )
 
 
 def _compiled(n: int, ends: tuple[int, ...], threshold: float) -> Kernel:

@@ -68,7 +68,7 @@ class JointLimits:
                 if not np.isfinite([speed, *ends, self.acceleration]).any():
                     continue
                 q = x[machine.x_slice[joint.name].start]
-                least, most = self._range(q, v[at], *map(float, ends), speed)
+                least, most = self._range(q, v[at], float(ends[0]), float(ends[1]), speed)
                 places.append(at)
                 low.append(least)
                 high.append(most)

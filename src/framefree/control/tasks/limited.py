@@ -223,7 +223,7 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
     def _problem(self) -> BoundedProblem:
         shaped = [ca.reshape(self._symbols[name], b, a).T for name, (a, b) in self._shapes.items()]
         named = dict(zip(self.needs, shaped[2:], strict=True))
-        parts = Assembly(self.machine, self.levels, self.held, *shaped[:2], named)
+        parts = Assembly(self.machine, self.levels, self.held, shaped[0], shaped[1], named)
         limits = JointLimits(self.approach, self.acceleration_limit) if self.joint_limits else None
         return BoundedProblem(parts, self.machine, self.levels, limits)
 

@@ -304,7 +304,7 @@ class Walk:
             kind = values[0].kind
             return Value(target.function(name, kind, [value.text for value in values]), kind)
         if name in ("min", "max") and len(values) == 2:
-            a, b = self._alike(*values, node)
+            a, b = self._alike(values[0], values[1], node)
             less = target.compare("<" if name == "min" else ">", a.kind, a.text, b.text)
             return Value(target.choose(less, a.kind, a.text, b.text), a.kind)
         return self._call_routine(self.routine.outside(name), values, node)
