@@ -145,8 +145,7 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
     def program(self, reference: Reference | None = None) -> Calls:
         """Return the law with its reference as a program for a controller.
 
-        ``t, x, v, memory`` to ``u, memory_next``: no signals. It compiles (`compile()`) and is
-        written as C (`c_source()`).
+        ``t, x, v, memory`` to ``u, memory_next``: no signals. It compiles by `compile()`.
         """
         problem, one, calls = self._problem, self._procedure, Calls("limited_tasks")
         n, m, t = problem.n, len(self.row_names), ca.SX.sym("t")
