@@ -161,10 +161,16 @@ def _ramp(s: Any) -> Any:
     return s**3 * (10 - 15 * s + 6 * s**2)
 
 
+def _speed_limits(run: Run) -> np.ndarray:
+    """Return the largest speeds (nv,) of a run's joints, rad/s."""
+    assert run.machine is not None
+    return np.array([joint.velocity_limit[0] for joint in run.machine.joints])
+
+
 def _metrics(runs: dict[str, Run], errors: dict[str, HoldErrors], away: float) -> dict[str, float]:
     limited, cut, strong = (errors[name] for name in ("limited", "cut off", "strong"))
     far, run = errors["out of reach"], runs["out of reach"]
-    speeds = np.array([joint.velocity_limit[0] for joint in run.machine.joints])
+    speeds = _speed_limits(run)
     returned = LEAVES + 2 * RAMP + away
     off = norm(far.control[:, :3]) > 1e-3
     late = run.t[off & (run.t > returned)]
@@ -202,7 +208,7 @@ def _figures(
     joint = int(np.abs(runs["strong"].u).max(axis=0).argmax())
     torques = {name: runs[name].u[:, joint] for name in near}
     bounds = {"upper limit *": np.full(len(t), effort), "lower limit *": np.full(len(t), -effort)}
-    speeds = np.array([one.velocity_limit[0] for one in far.machine.joints])
+    speeds = _speed_limits(far)
     return (
         Figure.over_time(
             "Coupling error",
