@@ -39,10 +39,14 @@ class Observer:
     record : iterable of str
         What to record of the plant beside states and inputs: "energy", "momentum",
         "joint_wrench", "constraint", "interaction".
+    unknown : tuple of str
+        What of these our equations do not know on this plant: left out.
     """
 
-    def __init__(self, loop: ControlLoop, record: Iterable[str]) -> None:
-        self.loop = loop
+    def __init__(
+        self, loop: ControlLoop, record: Iterable[str], unknown: tuple[str, ...] = ()
+    ) -> None:
+        self.loop, self.unknown = loop, unknown
         self.channels: list[Channel] = []
         self._outputs: list[Matrix] = []
         self._trace(tuple(record))
@@ -117,7 +121,7 @@ class Observer:
                     f"`record` cannot be `{word}`; choose from: {', '.join(available)}"
                 )
         for word, make in available.items():
-            if word in record:
+            if word in record and word not in self.unknown:
                 for name, signal in make().items():
                     self._add(_channel(name, signal), signal.value.value)
 

@@ -21,6 +21,7 @@ from framefree.simulate.errors import SimulationError
 from framefree.simulate.events import Event, Scene
 from framefree.simulate.integrators import INTEGRATORS, Integrator
 from framefree.simulate.noise import Noise
+from framefree.simulate.observe import RECORDED
 from framefree.simulate.runners import Adaptive, Clock
 from framefree.simulate.sensors import Sensor
 from framefree.simulate.stiffness import unstable_motion
@@ -59,6 +60,7 @@ class SimulationOptions:
     events: tuple[Event, ...]
     record: tuple[str, ...]
     threads: int
+    contacts: bool = False
     choice: str = ""
 
     def __post_init__(self) -> None:
@@ -68,6 +70,8 @@ class SimulationOptions:
                 raise SimulationError(f"`{name}` must be a positive time in s, got {value}")
         if self.plant not in PLANTS:
             raise SimulationError(f"`plant` must be one of {', '.join(PLANTS)}, got {self.plant!r}")
+        if self.contacts:
+            self._check_contacts()
         if self.delay < 0 or self.delay != int(self.delay):
             raise SimulationError(f"`delay` must be a whole number, got {self.delay}")
         for name in ("noise", "delay", "predict", "sensors", "estimator", "observer"):
@@ -84,6 +88,19 @@ class SimulationOptions:
         if not (np.isfinite(self.predict) and self.predict >= 0):
             raise SimulationError(f"`predict` must be a time in s from 0 on, got {self.predict}")
         _ = self.method, self.ratio, self.drive
+
+    def _check_contacts(self) -> None:
+        """Refuse MuJoCo's contacts elsewhere, and records that need their forces."""
+        if self.plant != "mujoco":
+            raise SimulationError(
+                '`contacts=True` means MuJoCo\'s own contacts and needs `plant="mujoco"`; the '
+                "native plant has the `Contact` parts of its machine without it"
+            )
+        if "joint_wrench" in self.record and self.record != RECORDED:
+            raise SimulationError(
+                "`record` cannot be `joint_wrench` with `contacts=True`: our equations, which "
+                "give it, do not know MuJoCo's contact forces"
+            )
 
     def _check_rows_of_estimates(self) -> None:
         """Refuse rows between control periods: estimates are made where these begin."""

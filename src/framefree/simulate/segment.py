@@ -36,7 +36,12 @@ from framefree.simulate.runners.adaptive import StepTooSmall
 from framefree.simulate.runners.base import LoopStates
 from framefree.simulate.sensors import SensorArray
 from framefree.simulate.storage import Arrays
-from framefree.simulate.touching import check_first, deepest_contact, warn_of_steps
+from framefree.simulate.touching import (
+    check_first,
+    deepest_contact,
+    warn_of_steps,
+    without_contacts,
+)
 from framefree.simulate.user_rows import rows_for_mujoco
 
 SECONDS = 0.2
@@ -76,7 +81,9 @@ class Segment:
             self.runner.set_constants(self._constants())
         else:
             self.loop = self._make_loop()
-            self.observer = Observer(self.loop, options.record)
+            # Wrenches in joints follow from all forces, those of an engine's contacts too.
+            unknown = ("joint_wrench",) if options.contacts else ()
+            self.observer = Observer(self.loop, options.record, unknown)
             self.runner = self._make_runner()
         self._latest: tuple[int, LoopStates] | None = None
         self._pace = 1e-4  # wall time of a step, s; measured as the run goes on
@@ -95,7 +102,7 @@ class Segment:
                 "must be given by name"
             )
         return ControlLoop(
-            native_plant(scene.machine, formulation),
+            native_plant(self._plant_machine, formulation),
             None if scene.law is None else scene.law.timed(self._timing),
             scene.reference,
             options.disturbances,
@@ -108,6 +115,12 @@ class Segment:
             self._predictor(),
             self._estimation(),
         )
+
+    @property
+    def _plant_machine(self) -> Any:
+        """The machine whose forces are ours: without contacts where MuJoCo has them."""
+        machine = self.scene.machine
+        return without_contacts(machine) if self.options.contacts else machine
 
     @property
     def _timing(self) -> Timing:
@@ -162,8 +175,11 @@ class Segment:
         common = self.loop, self.clock, self._constants(), noise
         if options.plant == "mujoco":
             rows = options.formulation if rows_for_mujoco(options.formulation) else None
-            runner = _mujoco_runner()(*common, method, rows)
+            touching = self.scene.machine if options.contacts else None
+            runner = _mujoco_runner()(*common, method, rows, touching)
             self.recorder.meta["applied_by_us"] = runner.applied_by_us
+            if runner.contacts is not None:
+                self.recorder.meta["contacts"] = runner.contacts.settings
             return runner
         if isinstance(method, Adaptive):
             jumps = [time for part in options.disturbances for time in part.times]
@@ -179,8 +195,10 @@ class Segment:
         """Return the first state of the loop; of a segment before, all that does not change."""
         scene, plant = self.scene, self.loop.plant
         if before is None:
-            check_first(scene.machine, np.asarray(scene.x, float), scene.parameters)
-            if isinstance(self.options.method, ExplicitIntegrator):
+            ours = not self.options.contacts
+            x = np.asarray(scene.x, float)
+            check_first(scene.machine, x, scene.parameters, compliant=ours)
+            if isinstance(self.options.method, ExplicitIntegrator) and ours:
                 warn_of_steps(scene.machine, scene.parameters, self.clock.dt)
         u = self.options.inputs_before(scene.machine)
         try:
@@ -217,7 +235,7 @@ class Segment:
         report: Callable[[float], object],
     ) -> tuple[LoopStates, int]:
         """Run from one step of the loop to another; return the state and the step reached."""
-        self.recorder.begin(self.observer.channels)
+        self.recorder.begin([*self.observer.channels, *self.runner.channels])
         step = first
         while step < last and not interrupted():
             count = self._piece(last - step)
@@ -314,7 +332,7 @@ class Segment:
             inputs[name] = value if value.ndim == 1 else np.repeat(value, rows, axis=0)
         values = self.observer(**inputs)
         if self.batch is None:
-            return values
+            return values | self.runner.observed(kept, first, count, every)
         return {k: array.reshape(self.batch, rows, *array.shape[1:]) for k, array in values.items()}
 
     # ------------------------------------------------------------------ breaking off
@@ -366,8 +384,8 @@ class Segment:
     ) -> SimulationError:
         cause = likely_cause(problem, good, bad, self.clock.dt)
         if good is not None:
-            scene = self.scene
-            cause += deepest_contact(scene.machine, good["x"], scene.parameters, self.clock.dt)
+            at = good["x"], self.scene.parameters, self.clock.dt
+            cause += deepest_contact(self._plant_machine, *at)
         where = "" if problem.trajectory is None else f" of trajectory {problem.trajectory}"
         state = None if good is None else (good["x"], good["v"])
         return SimulationError(

@@ -40,6 +40,7 @@ def simulate(
     duration: float,
     dt: float,
     plant: str = "native",
+    contacts: bool = False,
     formulation: str | Equations | None = None,
     integrator: str | Integrator | Adaptive | None = None,
     control_dt: float | None = None,
@@ -85,6 +86,10 @@ def simulate(
         to dt and stops at every multiple of it.
     plant : "native" or "mujoco"
         Our own equations, or MuJoCo stepping the machine written as MJCF.
+    contacts : bool
+        Whether MuJoCo solves contacts itself, as hard ones, between the shapes of the machine's
+        `Contact` parts; their compliant forces are then not applied. Records have the names of
+        those parts. Without, contacts are compliant on both plants.
     formulation : str or Equations, optional
         Of the native plant; by default "constrained" for a machine with loops or couplings, "tree"
         for others.
@@ -183,6 +188,7 @@ def simulate(
         events=tuple(events),
         record=tuple(record),
         threads=threads,
+        contacts=bool(contacts),
     )
     scene, batch = options.first_scene(
         subject, law, reference, (x0, v0), (parameters, law_parameters)

@@ -1,6 +1,7 @@
 """Contacts at single states: starts that overlap are refused, and failures name who touches."""
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import casadi as ca
@@ -8,6 +9,7 @@ import numpy as np
 
 from framefree.errors import FramefreeWarning
 from framefree.machine import WORLD, Contact, Machine
+from framefree.machine.part import set_field
 from framefree.machine.values import is_symbolic
 from framefree.motion.tree import Tree
 from framefree.simulate.errors import SimulationError
@@ -23,6 +25,16 @@ def contacts_of(machine: Any) -> list[Contact]:
     """Return the contacts of a machine; a system in coordinates of its own is not looked at."""
     parts = machine.interactions if isinstance(machine, Machine) else ()
     return [part for part in parts if isinstance(part, Contact)]
+
+
+def without_contacts(machine: Machine) -> Machine:
+    """Return the machine without its contacts, with the same tunable numbers as before."""
+    kept = tuple(part for part in machine.interactions if not isinstance(part, Contact))
+    plain = replace(machine, interactions=kept)
+    if len(machine.parameters):
+        set_field(plain, "parameters", machine.parameters)
+        set_field(plain, "_numeric_form", without_contacts(machine.numeric))
+    return plain
 
 
 def depths(machine: Machine, x: np.ndarray, parameters: np.ndarray) -> np.ndarray:
@@ -41,8 +53,12 @@ def depths(machine: Machine, x: np.ndarray, parameters: np.ndarray) -> np.ndarra
     return np.array([np.array(function(*pair)).ravel() for pair in pairs])
 
 
-def check_first(machine: Any, x: np.ndarray, parameters: np.ndarray) -> None:
+def check_first(
+    machine: Any, x: np.ndarray, parameters: np.ndarray, *, compliant: bool = True
+) -> None:
     """Refuse first states in which one shape lies beyond the middle of another; warn of deep ones.
+
+    With `compliant` false another engine pushes them apart, and no energy is stored.
 
     Raises
     ------
@@ -65,8 +81,9 @@ def check_first(machine: Any, x: np.ndarray, parameters: np.ndarray) -> None:
             )
         energy = part.energy_of_depth(depth)
         stored = "energy is" if is_symbolic(energy) else f"at least {float(energy):.3g} J are"
+        pushed = f"{stored} stored there, and will push" if compliant else "MuJoCo will push"
         warnings.warn(
-            f"{words}; {stored} stored there, and will push the shapes apart",
+            f"{words}; {pushed} the shapes apart",
             FramefreeWarning,
             stacklevel=2,
         )

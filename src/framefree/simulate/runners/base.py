@@ -11,8 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from framefree.simulate.columns import Channel
 from framefree.simulate.loop import ControlLoop
 from framefree.simulate.noise import NoiseSource
+from framefree.simulate.storage import Arrays
 
 LoopStates = dict[str, np.ndarray]
 """Values of the states of a loop, or of its inputs, by name."""
@@ -74,6 +76,9 @@ class Runner(ABC):
     batches: bool = False
     """Whether many trajectories can run at once."""
 
+    channels: tuple[Channel, ...] = ()
+    """What a runner itself records beside what follows from our own equations; see `observed`."""
+
     def __init__(
         self, loop: ControlLoop, clock: Clock, constants: LoopStates, noise: NoiseSource | None
     ) -> None:
@@ -90,6 +95,10 @@ class Runner(ABC):
     def ready(self, state: LoopStates, step: int) -> LoopStates:
         """Return the state at a step with all that is needed to record it."""
         return state
+
+    def observed(self, kept: LoopStates, first: int, count: int, every: int) -> Arrays:
+        """Return the values of `channels` at rows of states that `advance` has kept."""
+        return {}
 
     def shorter_step(self, state: LoopStates, step: int, trajectory: int | None) -> float | None:
         """Return a step (s) by which a loop moves on from a state where that of the clock fails.

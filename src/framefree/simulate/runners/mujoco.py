@@ -4,11 +4,10 @@ Forces that MJCF cannot express are computed by us at the beginning of every ste
 generalised forces: springs, dampers and interactions between frames, a fluid other than MuJoCo's
 (its added mass by the acceleration that our own equations give), smooth Coulomb friction, damping
 and springs that differ between the axes of a joint, actuators and tendons that MJCF does not have,
-disturbances, and constraints of the user. Contacts and stops are off.
+disturbances, and constraints of the user. Stops are off, and contacts unless they are asked for:
+then MuJoCo solves them (`mujoco_contacts`), and our forces of contact are left out.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,14 +16,8 @@ import mujoco
 import numpy as np
 
 from framefree.kernel import Kernel, compile
-from framefree.machine import Free, Machine, Planar, Spherical
-from framefree.machine.actuators import TendonActuator
+from framefree.machine import Machine
 from framefree.machine.formats.mjcf_engine import mujoco_warnings
-from framefree.machine.formats.write_mjcf import to_mjcf
-from framefree.machine.formats.write_mjcf_tendons import written_as_compensation
-from framefree.machine.formats.writing import WriteError
-from framefree.machine.joints import Continuous
-from framefree.machine.values import is_symbolic
 from framefree.motion import forces
 from framefree.motion.constrained import Constrained
 from framefree.motion.load import Load
@@ -37,6 +30,9 @@ from framefree.simulate.loop import ControlLoop
 from framefree.simulate.noise import NoiseSource
 from framefree.simulate.runners.adaptive import control_kernel, held_command
 from framefree.simulate.runners.base import Clock, KeptRows, LoopStates, Runner
+from framefree.simulate.runners.mjcf_part import MjcfPart
+from framefree.simulate.runners.mujoco_contacts import EngineContacts
+from framefree.simulate.storage import Arrays
 from framefree.simulate.user_rows import held_over_steps, user_constraints
 
 Matrix = Any
@@ -58,6 +54,8 @@ class MujocoRunner(Runner):
         What is computed here and applied as generalised forces.
     rows : Constrained or None
         The machine under constraints of the user, which MuJoCo does not know.
+    contacts : EngineContacts or None
+        Those that MuJoCo solves: of the machine `touching`, which is the loop's with its contacts.
     """
 
     def __init__(
@@ -68,10 +66,15 @@ class MujocoRunner(Runner):
         noise: NoiseSource | None,
         integrator: Any,
         rows: Constrained | None = None,
+        touching: Machine | None = None,
     ) -> None:
         super().__init__(loop, clock, constants, noise)
         self.integrator = integrator
         self.written = MjcfPart(loop.machine, loop.disturbances)
+        self.contacts = None if touching is None else EngineContacts(touching)
+        if self.contacts is not None:
+            self.channels = self.contacts.channels
+            self._check_contacts(rows)
         self.rows = None if rows is None else held_over_steps(rows, clock.dt)
         self.applied_by_us = [
             *self.written.applied_by_us,
@@ -91,12 +94,35 @@ class MujocoRunner(Runner):
 
     def _make_model(self) -> None:
         values = self.constants.get("parameters", np.zeros(0))
-        text = self.written.text(self.loop.machine.with_parameters(values.tolist()))
+        whole = self.loop.machine if self.contacts is None else self.contacts.machine
+        machine = whole.with_parameters(values.tolist())
+        text = self.written.text(machine)
         with mujoco_warnings():
-            self.model = mujoco.MjModel.from_xml_string(text)
+            if self.contacts is None:
+                self.model = mujoco.MjModel.from_xml_string(text)
+            else:
+                self.model = self.contacts.model(text, machine)
         prepare(self.model, self.clock.dt, self.integrator, limits=self.loop.limits)
-        self.data = mujoco.MjData(self.model)
+        if self.contacts is not None:
+            self.model.opt.disableflags &= ~int(mujoco.mjtDisableBit.mjDSBL_CONTACT)
+        self.data, self.seen = mujoco.MjData(self.model), mujoco.MjData(self.model)
         self._produced = None
+
+    def _check_contacts(self, rows: Constrained | None) -> None:
+        """Refuse what our own equations would have to know contact forces for."""
+        machine = self.loop.machine
+        added = forces.added_masses(self.written.left(machine))
+        names = [f"constraint `{constraint.name}`" for constraint in user_constraints(rows)]
+        names += [
+            f"added mass of body `{body.name}`"
+            for body, matrix in zip(machine.bodies, added, strict=True)
+            if matrix is not None
+        ]
+        if names:
+            raise SimulationError(
+                f"`contacts=True` cannot go with {', '.join(names)}: their forces are computed "
+                "outside of MuJoCo, without its contact forces"
+            )
 
     # ------------------------------------------------------------------ what we compute
 
@@ -159,7 +185,7 @@ class MujocoRunner(Runner):
         """Move on by `count` steps of dt from step `first`."""
         before = self._produced
         if before is None or any(state[name] is not before[name] for name in ("x", "v")):
-            self._set(state)
+            self._set(state, self.data)
         kept: list[LoopStates] = []
         inputs = self.varying(first, count)
         with mujoco_warnings():
@@ -171,12 +197,31 @@ class MujocoRunner(Runner):
         self._produced = state
         return KeptRows({name: np.stack([row[name] for row in kept]) for name in state}, state)
 
-    def _set(self, state: LoopStates) -> None:
-        mujoco.mj_resetData(self.model, self.data)
-        self.data.qpos[:] = self.layout.x_to(state["x"])
-        self.data.qvel[:] = self.layout.v_to(state["x"], state["v"])
+    def observed(self, kept: LoopStates, first: int, count: int, every: int) -> Arrays:
+        """Return what MuJoCo's contacts do at rows of states."""
+        if self.contacts is None:
+            return {}
+        varying = self.varying(first, count, every)
+        rows = np.full((len(varying["time"]), len(self.channels)), np.nan)
+        with mujoco_warnings():
+            for k in range(len(rows)):
+                state = {name: values[k] for name, values in kept.items()}
+                if not (np.isfinite(state["x"]).all() and np.isfinite(state["v"]).all()):
+                    continue
+                noise = {name: values[k] for name, values in varying.items() if name != "time"}
+                self._set(state, self.seen)
+                self._apply(self.seen, state, varying["time"][k], {**self.constants, **noise})
+                mujoco.mj_forward(self.model, self.seen)
+                rows[k] = self.contacts.values(self.model, self.seen).ravel()
+        return {channel.key: rows[:, i] for i, channel in enumerate(self.channels)}
 
-    def _step(self, state: LoopStates, t: float, fixed: LoopStates) -> LoopStates:
+    def _set(self, state: LoopStates, data: Any) -> None:
+        mujoco.mj_resetData(self.model, data)
+        data.qpos[:] = self.layout.x_to(state["x"])
+        data.qvel[:] = self.layout.v_to(state["x"], state["v"])
+
+    def _apply(self, data: Any, state: LoopStates, t: float, fixed: LoopStates) -> LoopStates:
+        """Set inputs and our forces for a step from a state; return it with its new command."""
         dt = self.clock.dt
         state = held_command(self.control, self.loop, state, t, dt, fixed)
         inputs = {**state, **fixed, "time": t, "h": dt}
@@ -184,8 +229,13 @@ class MujocoRunner(Runner):
             inputs["drive"] = self.drive(state["drive"], state["held"], dt / 2)
         u, force = self.forces(**{name: inputs[name] for name in self.loop.symbols})
         if self.written.actuators:
-            self.data.ctrl[:] = u
-        self.data.qfrc_applied[:] = self.layout.v_to(state["x"], force)
+            data.ctrl[:] = u
+        data.qfrc_applied[:] = self.layout.v_to(state["x"], force)
+        return state
+
+    def _step(self, state: LoopStates, t: float, fixed: LoopStates) -> LoopStates:
+        dt = self.clock.dt
+        state = self._apply(self.data, state, t, fixed)
         mujoco.mj_step(self.model, self.data)
         x = self.layout.x_from(self.data.qpos)
         following = {**state, "x": x, "v": self.layout.v_from(x, self.data.qvel)}
@@ -195,141 +245,6 @@ class MujocoRunner(Runner):
         if self.drive is not None:
             following["drive"] = self.drive(state["drive"], state["held"], dt)
         return following
-
-
-class MjcfPart:
-    """What of a machine goes into MJCF, and what is left to us."""
-
-    def __init__(self, machine: Machine, disturbances: Sequence[Any]) -> None:
-        self.joint_fields = {joint.name: _ours(joint) for joint in machine.joints}
-        self.carried, self.fluid, self.tendons, self.actuators = (
-            (),
-            machine.fluid is not None,
-            True,
-            False,
-        )
-        self.fluid = self.fluid and self._writes(machine)
-        self.carried = () if self.fluid else written_as_compensation(machine.numeric)
-        self.tendons = self._writes(machine)
-        pulls = any(isinstance(a, TendonActuator) for a in machine.actuators)
-        self.actuators = self.tendons or not pulls
-        self.actuators = self.actuators and self._writes(machine)
-        self._check(machine)
-        self.applied_by_us = [
-            *(f"spring `{s.name}`" for s in machine.springs if s not in self.carried),
-            *(f"damper `{damper.name}`" for damper in machine.dampers),
-            *(f"interaction `{force.name}`" for force in machine.interactions),
-            *(f"tendon `{tendon.name}`" for tendon in machine.tendons if not self.tendons),
-            *(
-                f"friction of tendon `{t.name}`"
-                for t in machine.tendons
-                if self.tendons and t.friction
-            ),
-            *(["fluid"] if machine.fluid is not None and not self.fluid else []),
-            *(
-                f"{field} of joint `{name}`"
-                for name, names in self.joint_fields.items()
-                for field in names
-                if field != "friction_asymmetry"
-            ),
-            *(
-                [f"actuator `{actuator.name}`" for actuator in machine.actuators]
-                if not self.actuators
-                else []
-            ),
-            *(f"disturbance of `{disturbance.target}`" for disturbance in disturbances),
-        ]
-
-    def text(self, machine: Machine) -> str:
-        """Return a machine, in numbers, as MJCF without what is left to us."""
-        without = ["range", "velocity_limit"]  # data of controllers
-        without += [] if self.actuators else ["actuator", "effort_limit"]
-        return to_mjcf(self.machine(machine), without=without)
-
-    def _writes(self, machine: Machine) -> bool:
-        try:
-            self.text(machine.numeric)
-        except WriteError:
-            return False
-        return True
-
-    def left(self, machine: Machine) -> Machine:
-        """Return a machine with the springs, dampers, tendons and fluid that are left to us."""
-        springs = tuple(part for part in machine.springs if part not in self.carried)
-        tendons = machine.tendons
-        if self.tendons:
-            tendons = tuple(replace(t, stiffness=0.0, damping=0.0) for t in machine.tendons)
-        fluid = None if self.fluid else machine.fluid
-        return replace(machine, springs=springs, tendons=tendons, fluid=fluid)
-
-    def _check(self, machine: Machine) -> None:
-        try:
-            self.text(machine.numeric)
-        except WriteError as error:
-            raise SimulationError(f"MuJoCo cannot be the plant: {error}") from None
-
-    def machine(self, machine: Machine) -> Machine:
-        """Return a machine, in numbers, without what is left to us."""
-        joints = [
-            replace(joint, **dict.fromkeys(self.joint_fields[joint.name], 0.0))
-            for joint in machine.joints
-        ]
-        fluid = machine.fluid if self.fluid else None
-        tendons = [replace(t, friction=0.0) for t in machine.tendons if self.tendons]
-        # Inputs are activations, which the loop moves itself.
-        actuators = [
-            a if a.activation is None else replace(a, activation=None)
-            for a in (machine.actuators if self.actuators else ())
-        ]
-        return replace(
-            machine,
-            joints=joints,
-            springs=self.carried,
-            dampers=(),
-            interactions=(),
-            tendons=tendons,
-            fluid=fluid,
-            actuators=actuators,
-            keyframes=(),
-        )
-
-    def joint_forces(self, machine: Machine, x: Matrix, v: Matrix) -> Matrix:
-        """Return the joint forces (nv) that are left to us."""
-        total = -forces.tendon_resistance(self.left(machine), x, v)
-        for joint in machine.joints:
-            fields, span = self.joint_fields[joint.name], machine.v_slice[joint.name]
-            q, rate = x[machine.x_slice[joint.name]], v[span]
-            if "friction" in fields:
-                total[span] -= joint.friction_force(rate)
-            if "damping" in fields:
-                total[span] -= joint.damping_force(rate)
-            if "stiffness" in fields:
-                total[span] -= joint.spring_force(q)
-        return total
-
-
-def _ours(joint: Any) -> tuple[str, ...]:
-    """Return the fields of a joint that MJCF cannot express, or not as we mean them."""
-    fields = []
-    if joint.has_friction:
-        fields += ["friction", "friction_asymmetry"]
-    if (is_symbolic(joint.damping) or np.any(joint.damping)) and not _says(joint, "damping"):
-        fields.append("damping")
-    at_rest = not joint.has_spring or np.array_equal(joint.rest, joint.kind.neutral)
-    sprung = joint.has_spring and isinstance(joint.kind, Free | Planar | Spherical | Continuous)
-    if sprung and not (isinstance(joint.kind, Spherical) and at_rest and _says(joint, "stiffness")):
-        fields.append("stiffness")
-    return tuple(fields)
-
-
-def _says(joint: Any, field: str) -> bool:
-    """Whether MJCF has words for a joint's damping or stiffness along several velocities."""
-    values = getattr(joint, field)
-    if not isinstance(joint.kind, Free | Planar | Spherical):
-        return True
-    # one number for all axes, which is the same along those of the parent and of the child
-    alike = values[:2] if isinstance(joint.kind, Planar) else values
-    return not is_symbolic(values) and len(set(alike.tolist())) == 1
 
 
 def prepare(model: Any, dt: float, integrator: Integrator, *, limits: bool) -> None:

@@ -5,6 +5,7 @@ import numpy as np
 from framefree.kernel import compile
 from framefree.simulate.law_output import LawOutput
 from framefree.simulate.runners.base import KeptRows, LoopStates, Runner
+from framefree.simulate.storage import Arrays
 
 
 class PythonLawRunner(Runner):
@@ -21,6 +22,7 @@ class PythonLawRunner(Runner):
     def __init__(self, runner: Runner, output: LawOutput) -> None:
         super().__init__(runner.loop, runner.clock, runner.constants, runner.noise)
         self.runner, self.output, self.batches = runner, output, runner.batches
+        self.channels = runner.channels
         self._names = self.loop.reference_names
         self._law_inputs = compile(self.loop.law_inputs(), shapes={"time": (), "h": (), "t": ()})
 
@@ -40,6 +42,10 @@ class PythonLawRunner(Runner):
         return KeptRows(
             {name: np.stack([row[name] for row in kept], axis=-2) for name in state}, state
         )
+
+    def observed(self, kept: LoopStates, first: int, count: int, every: int) -> Arrays:
+        """Return what the other runner records itself."""
+        return self.runner.observed(kept, first, count, every)
 
     def ready(self, state: LoopStates, step: int) -> LoopStates:
         """Return the state with what the law says, where a control period begins."""
