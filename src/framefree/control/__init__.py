@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from framefree.control.shared.limits import InputLimits
     from framefree.control.shared.model import Model, ModelState
     from framefree.control.tasks import LimitedTaskControl, TaskControl
+    from framefree.control.together import LawsTogether
     from framefree.control.unknown import (
         Adaptation,
         Adaptive,
@@ -73,6 +74,7 @@ _PLACES = {
     "RobustControl": "framefree.control.robust",
     "LimitedTaskControl": "framefree.control.tasks",
     "TaskControl": "framefree.control.tasks",
+    "LawsTogether": "framefree.control.together",
     "IntegralAction": "framefree.control.unknown",
     "MomentumObserver": "framefree.control.unknown",
     "Observing": "framefree.control.unknown",
@@ -99,6 +101,7 @@ __all__ = [
     "IntegralAction",
     "InvariantFilter",
     "Law",
+    "LawsTogether",
     "LearnedAdaptation",
     "LimitedTaskControl",
     "Model",

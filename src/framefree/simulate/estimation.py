@@ -20,7 +20,7 @@ from framefree.control.estimation import ForceObserver, StateEstimator
 from framefree.machine import Machine
 from framefree.motion import State
 from framefree.simulate.actuation import Drive
-from framefree.simulate.correspondence import Correspondence
+from framefree.control.shared.correspondence import Correspondence
 from framefree.simulate.errors import SimulationError
 from framefree.simulate.sensors import Acceleration, SensorArray
 

@@ -15,7 +15,7 @@ from framefree.control.law import UNKNOWN_FORCE, AnyLaw, Command, NumericLaw
 from framefree.control.references.base import Reference
 from framefree.machine import Machine
 from framefree.simulate.actuation import limited
-from framefree.simulate.correspondence import Correspondence
+from framefree.control.shared.correspondence import Correspondence
 from framefree.simulate.errors import SimulationError
 from framefree.simulate.estimation import Estimated
 from framefree.simulate.law_output import LawOutput
@@ -74,7 +74,7 @@ class LawSide:
     def correspondence(self) -> Correspondence:
         """Which joints and actuators of the plant are those of the law's machine."""
         model = self.machine if self.law is None else self.law.machine
-        return Correspondence(self.machine, model)
+        return Correspondence(self.machine, model, SimulationError)
 
     @cached_property
     def output(self) -> LawOutput | None:

@@ -9,8 +9,9 @@ from framefree.machine import Machine
 from framefree.motion.groups import Extended
 from framefree.motion.load import Load
 from framefree.simulate.actuation import Drive, actuate
-from framefree.simulate.correspondence import Correspondence
+from framefree.control.shared.correspondence import Correspondence
 from framefree.simulate.integrators import RungeKuttaMuntheKaas4
+from framefree.simulate.errors import SimulationError
 from framefree.simulate.plants import native_plant
 
 Matrix = Any
@@ -64,7 +65,7 @@ class Predictor:
     ) -> tuple[Matrix, Matrix]:
         """Return the state after one step of fourth order."""
         system, n = native_plant(self.model, None), self.model.nv
-        known = Correspondence(self.plant, self.model)
+        known = Correspondence(self.plant, self.model, SimulationError)
 
         def rates(t: Matrix, x: Matrix, column: Matrix) -> Matrix:
             state, z = system.at(x, column[:n, :], t), column[n:, :]

@@ -11,7 +11,7 @@ from framefree.motion import ClosureError, Equations
 from framefree.motion.constrained import Constrained
 from framefree.motion.constrained.scales import velocity_units
 from framefree.simulate.actuation import drive_of
-from framefree.simulate.correspondence import Correspondence
+from framefree.control.shared.correspondence import Correspondence
 from framefree.simulate.errors import SimulationError
 from framefree.simulate.estimation import Estimation
 from framefree.simulate.events import Scene
@@ -151,7 +151,7 @@ class Segment:
             return None
         model = scene.machine if scene.law is None else scene.law.machine
         return Estimation(
-            Correspondence(scene.machine, model),
+            Correspondence(scene.machine, model, SimulationError),
             SensorArray(scene.machine, options.sensors) if options.sensors else None,
             options.estimator,
             options.observer,

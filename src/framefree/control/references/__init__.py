@@ -1,7 +1,7 @@
 """References: what a law is to follow, as functions of time."""
 
 from framefree.control.references.base import Reference
-from framefree.control.references.compose import Shifted, Together
+from framefree.control.references.compose import Named, Shifted, Together
 from framefree.control.references.frames import Circle, FramePath, FrameReference, FrameWaypoints
 from framefree.control.references.joints import (
     Hold,
@@ -22,6 +22,7 @@ __all__ = [
     "JointReference",
     "JointSpline",
     "MinimumJerk",
+    "Named",
     "Reference",
     "Shifted",
     "SignalPath",

@@ -57,3 +57,29 @@ class Shifted(Reference):
     def at(self, t: Matrix) -> dict[str, Matrix]:
         """Return the signals of the reference at time t - by."""
         return self.reference.at(t - self.by)
+
+
+@dataclass(frozen=True, eq=False)
+class Named(Reference):
+    """A reference for one of several laws: its signals are called "LAW.SIGNAL".
+
+    Parameters
+    ----------
+    law : str
+        Name of the law among those of `LawsTogether`.
+    reference : Reference
+    """
+
+    law: str
+    reference: Reference
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.reference, Reference):
+            raise ControlError(f"Named takes a reference, got {type(self.reference).__name__}")
+        units = {f"{self.law}.{name}": unit for name, unit in self.reference.units.items()}
+        set_field(self, "times", self.reference.times)
+        set_field(self, "units", units)
+
+    def at(self, t: Matrix) -> dict[str, Matrix]:
+        """Return the signals under their names for the law."""
+        return {f"{self.law}.{name}": value for name, value in self.reference.at(t).items()}

@@ -62,7 +62,7 @@ class Assembly:
         self.rows: dict[str, TaskRows] = {
             t.name: t.rows(self.frames, reference) for t in self.tasks
         }
-        self._levels, self._held = levels, held
+        self._levels, self._held, self._reference = levels, held, reference
         self._allocation = Allocation(self.model)
 
     @property
@@ -92,10 +92,17 @@ class Assembly:
             for level in self._levels
         )
 
+    @property
+    def one_sided(self) -> tuple[tuple[bool, ...], ...]:
+        """Whether a row of a level asks for A a >= b, as those of barriers do, or for A a = b."""
+        return tuple(
+            tuple(task.barrier for task in level for _ in task.parts) for level in self._levels
+        )
+
     @cached_property
     def grip(self) -> Grip | None:
         """The grasps of the held body."""
-        return None if self._held is None else self._held.grip(self.frames, self.state)
+        return None if self._held is None else self._held.grip(self.frames, self.state, self._reference)
 
     def motor_forces(self, tau: Matrix) -> Matrix:
         """Return what motors must give (n x k) of forces M a + bias, without pressure."""
@@ -128,6 +135,15 @@ class Assembly:
 
     def exact(self) -> Level | None:
         """Return the rows of accelerations that the actuators can give: N tau = 0; None if all."""
+        none = Level(ca.SX(0, self.n), ca.SX(0, 1))
+        parts = [self._exact_motors() or none]
+        if self.grip is not None:
+            parts.append(Level(*self.grip.exact(self.M, self.bias)))
+        whole = Level(*(ca.vertcat(*sides) for sides in zip(*parts, strict=True)))
+        return whole if whole.A.shape[0] else None
+
+    def _exact_motors(self) -> Level | None:
+        """Return the rows of accelerations for which motors can give their part of the forces."""
         carried = [] if self.grip is None else self.grip.places
         rows = [k for k in range(self.n) if k not in carried]
         if not self.state.B.is_constant() and self._reach(rows) == len(rows):
@@ -160,8 +176,33 @@ class Assembly:
             signals[f"{task.name}.error"] = rows.pose_error
             signals[f"{task.name}.velocity_error"] = rows.velocity_error
             signals[f"{task.name}.residual"] = rows.A @ joints - task.b(rows)
-        if self.grip is not None and self._held is not None:
-            wrenches = self.grip.wrenches(self.M @ a + self.bias)
-            for grasp, wrench in zip(self._held.grasps, wrenches, strict=True):
-                signals[f"{grasp.name}.wrench"] = wrench
+        signals |= self._grasp_signals(a)
+        return signals
+
+    def grasp_rows(self) -> tuple[Level, np.ndarray]:
+        """Return what grasps carry, A a + b in the axes of their frames b, and its largest size."""
+        n, limits = self.n, None if self._held is None else self._held.carries
+        if self.grip is None or limits is None:
+            return Level(ca.SX(0, n), ca.SX(0, 1)), np.zeros(0)
+        local = [ca.diagcat(R, R).T for R in self.grip.turns]
+        places = self.grip.places
+        pairs = list(zip(local, self.grip.contacts, self.grip.pressure, strict=True))
+        A = ca.vertcat(*(T @ (C @ self.M[places, :]) for T, C, _ in pairs))
+        b = ca.vertcat(*(T @ (C @ self.bias[places] + p) for T, C, p in pairs))
+        return Level(A, b), limits.ravel()
+
+    def _grasp_signals(self, a: Matrix) -> dict[str, Matrix]:
+        """Return wrenches of hands on the held body, and how much of what they carry is used."""
+        if self.grip is None or self._held is None:
+            return {}
+        signals = {}
+        wrenches = self.grip.wrenches(self.M @ a + self.bias)
+        for grasp, wrench in zip(self._held.grasps, wrenches, strict=True):
+            signals[f"{grasp.name}.wrench"] = wrench
+        rows, limits = self.grasp_rows()
+        if len(limits):
+            share = ca.fabs(rows.A @ a + rows.b) / ca.DM(np.maximum(limits, 1e-12))
+            for k, grasp in enumerate(self._held.grasps):
+                finite = [6 * k + i for i in range(6) if np.isfinite(limits[6 * k + i])]
+                signals[f"{grasp.name}.use"] = ca.mmax(share[finite]) if finite else ca.SX(0)
         return signals

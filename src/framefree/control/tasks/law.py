@@ -30,8 +30,15 @@ class LawOfTasks(AnyLaw):
     @property
     def needs(self) -> tuple[str, ...]:
         """Names of the reference signals that the tasks read."""
-        tasks = (task for level in self.levels for task in level)
-        return tuple(dict.fromkeys(name for task in tasks for name in task.needs))
+        return tuple(self.shapes)
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, int]]:
+        """Shapes of these signals, by name."""
+        parts: list[Any] = [task for level in self.levels for task in level]
+        if self.held is not None:
+            parts.append(self.held)
+        return {name: shape for part in parts for name, shape in part.shapes.items()}
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,10 @@ from typing import Any
 
 import casadi as ca
 
+from framefree.control.law import ControlError
+from framefree.errors import FramefreeError
 from framefree.machine import Machine
 from framefree.machine.problems import Problems
-from framefree.simulate.errors import SimulationError
 
 Matrix = Any
 
@@ -19,9 +20,13 @@ class Correspondence:
     plant, model : Machine
         Every joint and every actuator of the model must be one of the plant, of the same kind. What
         the plant has beyond them is unknown to the law; its inputs are zero.
+    error : type of FramefreeError
+        What is raised where they are not.
     """
 
-    def __init__(self, plant: Machine, model: Machine) -> None:
+    def __init__(
+        self, plant: Machine, model: Machine, error: type[FramefreeError] = ControlError
+    ) -> None:
         self.plant, self.model = plant, model
         problems = Problems()
         for joint in model.joints:
@@ -40,7 +45,7 @@ class Correspondence:
                     "the plant"
                 )
         if problems.messages:
-            raise SimulationError("; ".join(problems.messages))
+            raise error("; ".join(problems.messages))
 
     def x(self, x: Matrix) -> Matrix:
         """Return the model's configuration."""
