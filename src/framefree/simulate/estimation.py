@@ -17,10 +17,10 @@ import casadi as ca
 import numpy as np
 
 from framefree.control.estimation import ForceObserver, StateEstimator
+from framefree.control.shared.correspondence import Correspondence
 from framefree.machine import Machine
 from framefree.motion import State
 from framefree.simulate.actuation import Drive
-from framefree.control.shared.correspondence import Correspondence
 from framefree.simulate.errors import SimulationError
 from framefree.simulate.sensors import Acceleration, SensorArray
 

@@ -6,7 +6,7 @@ what is let go was held by a loop, see `Grasp` and `Release`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -69,13 +69,16 @@ class Change(Event):
     machine : Machine
         For instance with a body exchanged. If its tunable numbers are others, they have their
         defaults.
-    law : Law or NumericLaw
-    reference : Reference
+    law : Law or NumericLaw, or callable
+        Or a function from the `Scene` at that time to one: for a law that needs to know what is
+        held then, and where.
+    reference : Reference, or callable
+        Likewise.
     """
 
     machine: Machine | None = None
-    law: AnyLaw | None = None
-    reference: Reference | None = None
+    law: AnyLaw | Callable[[Scene], AnyLaw] | None = None
+    reference: Reference | Callable[[Scene], Reference] | None = None
 
     def after(self, scene: Scene) -> Scene:
         """Return the scene with what is given."""
@@ -85,11 +88,23 @@ class Change(Event):
             changes["machine"] = self.machine
             if self.machine.parameters.names != scene.machine.parameters.names:
                 changes["parameters"] = self.machine.parameters.values()
+        now = replace(scene, **changes)
         if self.law is not None:
-            changes |= {"law": self.law, "law_parameters": self.law.machine.parameters.values()}
+            law = self._made(self.law, AnyLaw, now)
+            changes |= {"law": law, "law_parameters": law.machine.parameters.values()}
         if self.reference is not None:
-            changes["reference"] = self.reference
+            changes["reference"] = self._made(self.reference, Reference, now)
         return replace(scene, **changes)
+
+    def _made(self, given: Any, kind: type, scene: Scene) -> Any:
+        """Return a law or reference that is given, or that a function makes of the scene."""
+        made = given if isinstance(given, kind) or not callable(given) else given(scene)
+        if not isinstance(made, kind):
+            raise SimulationError(
+                f"the change at {self.time:g} s must give a {kind.__name__}, got "
+                f"{type(made).__name__}"
+            )
+        return made
 
 
 @dataclass(frozen=True)
@@ -134,19 +149,23 @@ class Grasp(Event):
     frame_a, frame_b : str
     name : str
         Of the loop, for `Release`.
-    kind : "weld" or "ball"
+    kind : "weld", "ball", "hinge" or "slider"
+    axis : three numbers or "x", "y", "z", ...
+        Of a hinge or slider, in the axes of frame b.
     """
 
     frame_a: str = ""
     frame_b: str = ""
     name: str = "grasp"
     kind: str = "weld"
+    axis: Any = None
 
     def after(self, scene: Scene) -> Scene:
         """Return the scene with the loop."""
-        if self.kind not in ("weld", "ball"):
+        if self.kind not in ("weld", "ball", "hinge", "slider"):
             raise SimulationError(
-                f'the kind of a grasp must be "weld" or "ball", got {self.kind!r}'
+                'the kind of a grasp must be "weld", "ball", "hinge" or "slider", got '
+                f"{self.kind!r}"
             )
         if scene.x.ndim > 1:
             raise SimulationError(
@@ -160,7 +179,7 @@ class Grasp(Event):
         ]
         rest = np.linalg.inv(poses[0]) @ poses[1]
         machine = scene.machine.attach(
-            Loop(self.name, self.kind, self.frame_a, self.frame_b, rest=rest)
+            Loop(self.name, self.kind, self.frame_a, self.frame_b, axis=self.axis, rest=rest)
         )
         held = Constrained(machine).project(
             scene.x, scene.v, limits=False, parameters=scene.parameters

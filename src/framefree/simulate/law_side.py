@@ -13,9 +13,9 @@ import casadi as ca
 
 from framefree.control.law import UNKNOWN_FORCE, AnyLaw, Command, NumericLaw
 from framefree.control.references.base import Reference
+from framefree.control.shared.correspondence import Correspondence
 from framefree.machine import Machine
 from framefree.simulate.actuation import limited
-from framefree.control.shared.correspondence import Correspondence
 from framefree.simulate.errors import SimulationError
 from framefree.simulate.estimation import Estimated
 from framefree.simulate.law_output import LawOutput

@@ -5,13 +5,13 @@ from typing import Any
 
 import casadi as ca
 
+from framefree.control.shared.correspondence import Correspondence
 from framefree.machine import Machine
 from framefree.motion.groups import Extended
 from framefree.motion.load import Load
 from framefree.simulate.actuation import Drive, actuate
-from framefree.control.shared.correspondence import Correspondence
-from framefree.simulate.integrators import RungeKuttaMuntheKaas4
 from framefree.simulate.errors import SimulationError
+from framefree.simulate.integrators import RungeKuttaMuntheKaas4
 from framefree.simulate.plants import native_plant
 
 Matrix = Any

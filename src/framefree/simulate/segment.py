@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from framefree.control.law import Timing
+from framefree.control.shared.correspondence import Correspondence
 from framefree.motion import ClosureError, Equations
 from framefree.motion.constrained import Constrained
 from framefree.motion.constrained.scales import velocity_units
 from framefree.simulate.actuation import drive_of
-from framefree.control.shared.correspondence import Correspondence
 from framefree.simulate.errors import SimulationError
 from framefree.simulate.estimation import Estimation
 from framefree.simulate.events import Scene

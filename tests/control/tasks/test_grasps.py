@@ -83,8 +83,7 @@ def evaluated(law, x, v, reference):
     parts = {"u": command.u, **command.signals}
     function = ca.Function("law", [X, V], [ca.densify(ca.SX(part)) for part in parts.values()])
     return {
-        name: np.array(value).ravel()
-        for name, value in zip(parts, function(x, v), strict=True)
+        name: np.array(value).ravel() for name, value in zip(parts, function(x, v), strict=True)
     }
 
 

@@ -102,7 +102,11 @@ class Assembly:
     @cached_property
     def grip(self) -> Grip | None:
         """The grasps of the held body."""
-        return None if self._held is None else self._held.grip(self.frames, self.state, self._reference)
+        return (
+            None
+            if self._held is None
+            else self._held.grip(self.frames, self.state, self._reference)
+        )
 
     def motor_forces(self, tau: Matrix) -> Matrix:
         """Return what motors must give (n x k) of forces M a + bias, without pressure."""
