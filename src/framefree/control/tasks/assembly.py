@@ -92,13 +92,6 @@ class Assembly:
             for level in self._levels
         )
 
-    @property
-    def one_sided(self) -> tuple[tuple[bool, ...], ...]:
-        """Whether a row of a level asks for A a >= b, as those of barriers do, or for A a = b."""
-        return tuple(
-            tuple(task.barrier for task in level for _ in task.parts) for level in self._levels
-        )
-
     @cached_property
     def grip(self) -> Grip | None:
         """The grasps of the held body."""

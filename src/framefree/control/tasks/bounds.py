@@ -3,8 +3,9 @@
     lower <= A a <= upper
 
 The order is: what nature asks for (joints without actuators), inputs within those of the actuators,
-joints within their limits, then the tasks, the most important first. With W W^T = M^-1 and
-``a = a_free + W z``, rows are Y = A W, and the shortest z is the least constraint of Gauss.
+grasps within what they carry, joints within their limits, then the tasks, the most important first.
+With W W^T = M^-1 and ``a = a_free + W z``, rows are Y = A W, and the shortest z is the least
+constraint of Gauss.
 """
 
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ import casadi as ca
 import numpy as np
 
 from framefree.control.tasks.assembly import Assembly
-from framefree.control.tasks.base import Task
+from framefree.control.tasks.base import POSE_PARTS, Task
 from framefree.machine import Machine
 from framefree.motion.constrained.algebra import MassFactor
 
@@ -113,7 +114,8 @@ class BoundedProblem:
         self.parts = parts
         self.factor = MassFactor(parts.M)
         self.free = self.factor.out(self.factor.into(-parts.bias))
-        found = [*self._nature(), *self._inputs(machine), *self._joints(machine, limits)]
+        found = [*self._nature(), *self._inputs(machine), *self._grasps()]
+        found += self._joints(machine, limits)
         self.first_task = len([level for level in found if level.labels])
         found += [self._task_level(k, level) for k, level in enumerate(levels)]
         self.levels = [level for level in found if level.labels]
@@ -165,6 +167,15 @@ class BoundedProblem:
         labels = tuple(f"input: {machine.actuators[k].name}" for k in chosen)
         A, b = rows.A[chosen, :], rows.b[chosen]
         return [BoundedLevel("inputs", labels, A, lower[chosen] - b, upper[chosen] - b)]
+
+    def _grasps(self) -> list[BoundedLevel]:
+        rows, most = self.parts.grasp_rows()
+        chosen = np.flatnonzero(np.isfinite(most)).tolist()
+        if not chosen:
+            return []
+        labels = tuple(f"grasp {k // 6}: {POSE_PARTS[k % 6]}" for k in chosen)
+        A, b = rows.A[chosen, :], rows.b[chosen]
+        return [BoundedLevel("grasps", labels, A, -most[chosen] - b, most[chosen] - b)]
 
     def _joints(self, machine: Machine, limits: JointLimits | None) -> list[BoundedLevel]:
         if limits is None:

@@ -208,9 +208,8 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
     def _shapes(self) -> dict[str, tuple[int, int]]:
         """Shapes of state and references, by the names of inputs."""
         shapes = {"x": (self.machine.nx, 1), "v": (self.machine.nv, 1)}
-        known = {k: v for level in self.levels for task in level for k, v in task.shapes.items()}
         for k, name in enumerate(self.needs):
-            shapes[f"reference_{k}"] = known[name]
+            shapes[f"reference_{k}"] = self.shapes[name]
         return shapes
 
     @cached_property
