@@ -7,6 +7,7 @@ import numpy as np
 from framefree.machine.actuators import Actuator, JointActuator, JointForce, SpinningPropeller
 from framefree.machine.body import WORLD, Body
 from framefree.machine.closure import loose_joints
+from framefree.machine.collision import CollisionExclusion, CollisionShape, CollisionSolver
 from framefree.machine.coupling import Coupling
 from framefree.machine.damper import Damper
 from framefree.machine.fluid import Fluid
@@ -14,7 +15,7 @@ from framefree.machine.frame import Frame
 from framefree.machine.joint import Joint
 from framefree.machine.keyframe import Keyframe
 from framefree.machine.loop import Loop
-from framefree.machine.names import REFERRING
+from framefree.machine.names import REFERRING, UNNAMED
 from framefree.machine.pair_force import PairForce
 from framefree.machine.problems import Problems
 from framefree.machine.shape import Shape
@@ -35,6 +36,7 @@ GROUPS = {
     "couplings": (Coupling,),
     "actuators": (Actuator,),
     "geometry": (Shape,),
+    "collisions": (CollisionShape, CollisionExclusion, CollisionSolver),
     "keyframes": (Keyframe,),
 }
 """Types of the parts in each sequence of a machine."""
@@ -63,7 +65,7 @@ def check_parts(machine: Any, problems: Problems) -> None:
             )
     places = {WORLD, *bodies, *frames}
     joints = {joint.name: joint for joint in machine.joints}
-    for group in ("joints", *(g for g in REFERRING if g != "geometry"), "keyframes"):
+    for group in ("joints", *(g for g in REFERRING if g not in UNNAMED), "keyframes"):
         check_unique(group, [part.name for part in getattr(machine, group)], problems)
     immersed = machine.fluid.immersed if machine.fluid is not None else ()
     check_unique("immersed bodies", [part.frame for part in immersed], problems)

@@ -28,6 +28,7 @@ _SEQUENCES = (
     "couplings",
     "actuators",
     "geometry",
+    "collisions",
     "keyframes",
     "remarks",
     "ignored",
@@ -55,6 +56,7 @@ class Description(Part):
     ignored: tuple[str, ...] = ()
     tendons: tuple[Any, ...] = ()
     interactions: tuple[Any, ...] = ()
+    collisions: tuple[Any, ...] = ()
 
     def __post_init__(self) -> None:
         problems = Problems()

@@ -40,6 +40,8 @@ class Machine(Description):
     name : str
     geometry : sequence of Shape
         What the viewer draws.
+    collisions : sequence of CollisionShape, CollisionExclusion, CollisionSolver
+        What a model file says of contact, for an engine that solves it itself.
     keyframes : sequence of Keyframe
     remarks, ignored : sequence of str
         Notes of a reader: what is wrong but was read, and what was left out and does not move

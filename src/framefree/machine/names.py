@@ -24,9 +24,12 @@ GROUPS = {
 }
 """Groups of named parts, by the word that qualifies a name: "joint:elbow"."""
 
+UNNAMED = ("geometry", "collisions")
+"""Groups whose parts nothing else refers to: their names need not differ, and do not change."""
+
 REFERRING = (
     *("springs", "dampers", "tendons", "interactions", "loops", "couplings", "actuators"),
-    "geometry",
+    *UNNAMED,
 )
 """Groups whose parts refer to frames, joints, coordinates or tendons by fields that they list."""
 
@@ -124,7 +127,7 @@ def _referring(part: Any, group: str, changed: dict[str, Any], own: Any) -> Any:
         for kind, new_name in changed.items()
         for field in getattr(part, kind)
     }
-    if group != "geometry":
+    if group not in UNNAMED:
         changes["name"] = own(group, part.name)
     return replace(part, **changes)
 

@@ -8,6 +8,7 @@ import numpy as np
 from framefree.geometry.moments import Moments
 from framefree.machine import actuators, joints
 from framefree.machine.body import Body
+from framefree.machine.collision import CollisionExclusion, CollisionShape, CollisionSolver
 from framefree.machine.contact import Contact
 from framefree.machine.contact_shape import ContactShape
 from framefree.machine.coupling import Coupling, Linear, Polynomial
@@ -44,6 +45,9 @@ _ACTUATORS = [
 ]
 _OTHERS = [
     Body,
+    CollisionExclusion,
+    CollisionShape,
+    CollisionSolver,
     ConstantForce,
     Contact,
     ContactShape,

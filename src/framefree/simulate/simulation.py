@@ -87,9 +87,9 @@ def simulate(
     plant : "native" or "mujoco"
         Our own equations, or MuJoCo stepping the machine written as MJCF.
     contacts : bool
-        Whether MuJoCo solves contacts itself, as hard ones, between the shapes of the machine's
-        `Contact` parts; their compliant forces are then not applied. Records have the names of
-        those parts. Without, contacts are compliant on both plants.
+        Whether MuJoCo solves contacts itself, as hard ones: between geoms of the MJCF file that the
+        machine was read from, and between the shapes of its `Contact` parts, whose compliant forces
+        are then not applied. Without, contacts are compliant on both plants.
     formulation : str or Equations, optional
         Of the native plant; by default "constrained" for a machine with loops or couplings, "tree"
         for others.

@@ -20,6 +20,7 @@ from framefree.machine.formats.mjcf_actuators import (
     keyframes,
     with_motor_limits,
 )
+from framefree.machine.formats.mjcf_collision import collisions
 from framefree.machine.formats.mjcf_engine import enabled, mujoco_messages, mujoco_module
 from framefree.machine.formats.mjcf_equality import equalities
 from framefree.machine.formats.mjcf_fluid import fluid_of
@@ -64,6 +65,7 @@ def read_mjcf(source: Source, root: Element, options: ReadOptions) -> Machine:
             fluid=around,
             name=root.get("model") or "",
             geometry=drawn,
+            collisions=collisions(model, tree),
             keyframes=tuple(keys),
             remarks=(*warnings, *tree.remarks),
             ignored=(*ignored, *tree.ignored, *tree.friction_notes),

@@ -17,7 +17,15 @@ def refuse(model: Any, document: Document, options: ReadOptions, problems: Probl
     report = _Report(document, options, problems, ignored)
     _joints(model, report)
     if model.ngeom:
-        ignored.append(f"contact of {model.ngeom} geoms: contact is not modelled")
+        ignored.append(
+            f"contact of {model.ngeom} geoms: contact is not modelled, "
+            "except by MuJoCo itself as the plant"
+        )
+        ignored += [
+            f"<{tag}> of <contact> ({count} times): as contact of geoms"
+            for tag, count in (("pair", model.npair), ("exclude", model.nexclude))
+            if count
+        ]
     if model.nmocap:
         ignored.append(f"{model.nmocap} mocap bodies: they stay where they are")
     return ignored

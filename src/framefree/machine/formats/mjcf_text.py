@@ -30,7 +30,6 @@ _DROPPED = {
     "size": "",
     "extension": "",
     "sensor": "sensors",
-    "contact": "contact is not modelled",
     "texture": "",
     "skin": "",
     "layer": "",

@@ -278,6 +278,8 @@ class _MjcfWriter:
                 left_out += 1
                 continue
             self.nodes[frame.body].children.append(geom)
+        if self.machine.collisions:
+            self.remarks.append("contact of the geoms of its file is left out")
         if left_out:
             self.remarks.append(f"{left_out} shapes are left out (`meshes=True` writes meshes)")
         return assets

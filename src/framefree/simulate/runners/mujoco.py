@@ -73,7 +73,6 @@ class MujocoRunner(Runner):
         self.written = MjcfPart(loop.machine, loop.disturbances)
         self.contacts = None if touching is None else EngineContacts(touching)
         if self.contacts is not None:
-            self.channels = self.contacts.channels
             self._check_contacts(rows)
         self.rows = None if rows is None else held_over_steps(rows, clock.dt)
         self.applied_by_us = [
@@ -86,6 +85,8 @@ class MujocoRunner(Runner):
         self.drive = self._drive_kernel()
         self._produced: LoopStates | None = None
         self._make_model()
+        if self.contacts is not None:
+            self.channels = self.contacts.channels
 
     def set_constants(self, constants: LoopStates) -> None:
         """Take other values of the parameters."""
@@ -202,7 +203,7 @@ class MujocoRunner(Runner):
         if self.contacts is None:
             return {}
         varying = self.varying(first, count, every)
-        rows = np.full((len(varying["time"]), len(self.channels)), np.nan)
+        rows = np.full((len(varying["time"]), *self.contacts.shape), np.nan)
         with mujoco_warnings():
             for k in range(len(rows)):
                 state = {name: values[k] for name, values in kept.items()}
@@ -212,8 +213,8 @@ class MujocoRunner(Runner):
                 self._set(state, self.seen)
                 self._apply(self.seen, state, varying["time"][k], {**self.constants, **noise})
                 mujoco.mj_forward(self.model, self.seen)
-                rows[k] = self.contacts.values(self.model, self.seen).ravel()
-        return {channel.key: rows[:, i] for i, channel in enumerate(self.channels)}
+                rows[k] = self.contacts.values(self.model, self.seen)
+        return self.contacts.arrays(rows)
 
     def _set(self, state: LoopStates, data: Any) -> None:
         mujoco.mj_resetData(self.model, data)

@@ -1,9 +1,10 @@
 """Contacts that MuJoCo solves itself, where it is the plant.
 
-Each `Contact` of the machine becomes two geoms and a pair that may touch; nothing else does. What
-carries over is where the shapes are and the coefficient of friction. Stiffness, damping and slip
-speed do not: MuJoCo finds the forces that keep shapes apart at the end of a step, softened by its
-impedance d and the reference -b r' - k r for the depth r. A body that lies still sinks until
+Each `Contact` of the machine becomes two geoms and a pair that may touch; geoms of the model file
+touch as they do there (`mujoco_geoms`), and nothing else does. What carries over of a `Contact` is
+where the shapes are and the coefficient of friction. Stiffness, damping and slip speed do not:
+MuJoCo finds the forces that keep shapes apart at the end of a step, softened by its impedance d and
+the reference -b r' - k r for the depth r. A body that lies still sinks until
 
     (1 - d) g = d k r,    d, k by `solimp` and `solref`
 
@@ -11,7 +12,7 @@ whatever its mass. Forces are those at the recorded states, found anew for each 
 not depend on how a run was cut into pieces.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -22,6 +23,8 @@ from framefree.machine.formats.poses import quaternion_of_rotation
 from framefree.machine.formats.writing import is_fixed
 from framefree.simulate.columns import Channel
 from framefree.simulate.errors import SimulationError
+from framefree.simulate.runners.mujoco_geoms import FileContacts, body_of
+from framefree.simulate.storage import Arrays
 from framefree.simulate.touching import contacts_of
 
 RECORDS = {"gap": "m", "normal_force": "N", "friction_force": "N", "slip": "m/s"}
@@ -34,15 +37,8 @@ IMPEDANCE_RATIO = 10.0
 """Friction is this much harder than the normal force, so that what sticks creeps less."""
 
 
-class GeomPair(NamedTuple):
-    """Names of the two geoms of a contact, in frame a and in frame b."""
-
-    a: str
-    b: str
-
-
 class EngineContacts:
-    """The contacts of a machine as MuJoCo's.
+    """The contacts of a machine as MuJoCo's: its `Contact` parts, and geoms of its model file.
 
     Parameters
     ----------
@@ -58,60 +54,99 @@ class EngineContacts:
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.parts: list[Contact] = contacts_of(machine)
-        if not self.parts:
+        self.file = FileContacts(machine)
+        if not self.parts and not self.file.shapes:
             raise SimulationError(
                 "`contacts=True`, but the machine has no contact shapes: attach `Contact` parts, "
                 "such as Contact(name, 'world', body, ContactShape('half_space'), "
-                "ContactShape('sphere', radius), stiffness), or leave `contacts` out"
+                "ContactShape('sphere', radius), stiffness), read it from a MJCF file whose geoms "
+                "touch, or leave `contacts` out"
             )
         reasons = [reason for part in self.parts for reason in _unmapped(machine, part)]
+        reasons += self.file.reasons
         if reasons:
             raise SimulationError("MuJoCo cannot have these contacts: " + "; ".join(reasons))
-        self.pairs = [GeomPair(f"contact {p.name} a", f"contact {p.name} b") for p in self.parts]
-        self.channels = tuple(
-            Channel("signals", f"{part.name}.{word}", (), units=(unit,))
-            for part in self.parts
-            for word, unit in RECORDS.items()
-        )
         self._geoms: dict[tuple[int, int], int] = {}
+        self._bodies: list[str] = []
 
     @property
     def settings(self) -> dict[str, Any]:
         """What MuJoCo's solver is given, for the header of a run."""
-        return {
-            "solref": list(SOLREF),
-            "solimp": list(SOLIMP),
-            "cone": "elliptic",
-            "impratio": IMPEDANCE_RATIO,
-            "not_used": ["stiffness", "damping", "slip_speed", "exponent"],
-        }
+        chosen: dict[str, Any] = {"cone": "elliptic", "impratio": IMPEDANCE_RATIO}
+        if self.file.settings:
+            chosen = {name: list(values) for name, values in self.file.settings.items()}
+        if self.parts:
+            chosen |= {"solref": list(SOLREF), "solimp": list(SOLIMP)}
+            chosen["not_used"] = ["stiffness", "damping", "slip_speed", "exponent"]
+        return chosen
 
     def model(self, text: str, machine: Machine) -> Any:
         """Return MuJoCo's model of a machine, in numbers, written as MJCF, with its contacts."""
         spec = mujoco.MjSpec.from_string(text)
         spec.option.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
         spec.option.impratio = IMPEDANCE_RATIO
-        for part, names in zip(contacts_of(machine), self.pairs, strict=True):
-            _add_geom(spec, machine, part.frame_a, part.shape_a, names.a)
-            _add_geom(spec, machine, part.frame_b, part.shape_b, names.b)
-            pair = spec.add_pair(name=f"contact {part.name}", geomname1=names.a, geomname2=names.b)
+        self.file.add(spec, machine)
+        names = []
+        for part in contacts_of(machine):
+            pair = tuple(f"contact {part.name} {end}" for end in "ab")
+            _add_geom(spec, machine, part.frame_a, part.shape_a, pair[0])
+            _add_geom(spec, machine, part.frame_b, part.shape_b, pair[1])
             mu = float(part.friction)
-            pair.condim = 3 if mu else 1
-            pair.friction = (mu, mu, 0.0, 0.0, 0.0)
-            pair.solref, pair.solimp = SOLREF, SOLIMP
-        model = spec.compile()
-        self._geoms = {
-            (model.geom(names.a).id, model.geom(names.b).id): k
-            for k, names in enumerate(self.pairs)
-        }
+            spec.add_pair(
+                name=f"contact {part.name}",
+                geomname1=pair[0],
+                geomname2=pair[1],
+                condim=3 if mu else 1,
+                friction=(mu, mu, 0.0, 0.0, 0.0),
+                solref=SOLREF,
+                solimp=SOLIMP,
+            )
+            names.append(pair)
+        try:
+            model = spec.compile()
+        except ValueError as error:
+            raise SimulationError(f"MuJoCo does not take the contacts: {error}") from None
+        self._geoms = {(model.geom(a).id, model.geom(b).id): k for k, (a, b) in enumerate(names)}
+        self._bodies = []
+        for name, pairs in self.file.body_pairs(model).items():
+            self._geoms |= dict.fromkeys(pairs, len(self.parts) + len(self._bodies))
+            self._bodies.append(name)
         return model
 
     # ------------------------------------------------------------------ what is recorded
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of `values`: a row for each contact and each pair of bodies."""
+        return len(self.parts) + len(self._bodies), len(RECORDS)
+
+    @property
+    def channels(self) -> tuple[Channel, ...]:
+        """What is recorded: of contacts by their names, of geoms of the file by pairs of bodies."""
+        own = [
+            Channel("signals", f"{part.name}.{word}", (), units=(unit,))
+            for part in self.parts
+            for word, unit in RECORDS.items()
+        ]
+        bodies = tuple(self._bodies)
+        file = [
+            Channel("signals", f"contact_{word}", (len(bodies),), bodies, (unit,) * len(bodies))
+            for word, unit in (RECORDS.items() if bodies else ())
+        ]
+        return (*own, *file)
+
+    def arrays(self, rows: np.ndarray) -> Arrays:
+        """Return values of many states (n, pairs, 4) by channel."""
+        count = len(self.parts)
+        own = rows[:, :count].reshape(len(rows), -1).T
+        file = np.moveaxis(rows[:, count:], 2, 0)
+        keys = [channel.key for channel in self.channels]
+        return dict(zip(keys, [*own, *file], strict=False))
+
     def values(self, model: Any, data: Any) -> np.ndarray:
-        """Return gap, forces and slip of each contact after `mj_forward`: (contacts, 4)."""
-        normal, slipping = np.zeros(len(self.parts)), np.zeros(len(self.parts))
-        across = np.zeros((len(self.parts), 3))
+        """Return gap, forces and slip of each pair after `mj_forward`: (pairs, 4)."""
+        count = self.shape[0]
+        normal, slipping, across = np.zeros(count), np.zeros(count), np.zeros((count, 3))
         force = np.zeros(6)
         for i in range(data.ncon):
             contact = data.contact[i]
@@ -121,14 +156,24 @@ class EngineContacts:
                 continue
             mujoco.mj_contactForce(model, data, i, force)
             axes = np.asarray(contact.frame).reshape(3, 3)
-            side = 1.0 if (first, second) in self._geoms else -1.0  # force on frame b
+            side = 1.0 if (first, second) in self._geoms else -1.0  # all on the same of two bodies
             normal[k] += force[0]
             across[k] += side * (force[1] * axes[1] + force[2] * axes[2])
             slipping[k] += force[0] * _slip(model, data, (first, second), contact.pos, axes[0])
-        gaps = [mujoco.mj_geomDistance(model, data, *pair, _FAR, None) for pair in self._geoms]
         floor = np.where(normal > 0, normal, 1.0)
-        rows = (np.array(gaps), normal, np.linalg.norm(across, axis=1), slipping / floor)
+        rows = (self._gaps(model, data), normal, np.linalg.norm(across, axis=1), slipping / floor)
         return np.stack(rows, axis=1)
+
+    def _gaps(self, model: Any, data: Any) -> np.ndarray:
+        """Return the smallest distance (m) of each pair; balls around geoms tell which are far."""
+        gaps = np.full(self.shape[0], _FAR)
+        for (a, b), k in self._geoms.items():
+            around = model.geom_rbound[a], model.geom_rbound[b]
+            apart = np.linalg.norm(data.geom_xpos[a] - data.geom_xpos[b]) - sum(around)
+            if min(around) <= 0 or apart < gaps[k]:
+                found = mujoco.mj_geomDistance(model, data, a, b, float(gaps[k]), None)
+                gaps[k] = min(gaps[k], found)
+        return gaps
 
 
 _FAR = 1e6
@@ -168,12 +213,7 @@ def _still(machine: Machine, body: str) -> bool:
 
 def _add_geom(spec: Any, machine: Machine, frame: str, shape: ContactShape, name: str) -> None:
     at = machine.frame(frame)
-    body = spec.worldbody if at.body == WORLD else spec.body(at.body)
-    if body is None:
-        raise SimulationError(
-            f"MuJoCo cannot have `{name}`: body `{at.body}`, which carries it, has no mass and is "
-            "written as one body with the next"
-        )
+    body = body_of(spec, at.body, f"`{name}`")
     pose = np.asarray(at.pose) @ np.asarray(shape.pose)
     kind, sizes = _GEOMS[shape.kind]
     body.add_geom(
