@@ -116,7 +116,7 @@ def test_decay_solves_its_equation():
 
 def test_limits_short():
     pytest.importorskip("proxsuite")
-    outcome = DualArmLimits(duration=3.0).run()
+    outcome = DualArmLimits(duration=5.0, away=1.0).run()
     assert outcome.ok, [promise for promise in outcome.promises if not promise.holds]
 
 
