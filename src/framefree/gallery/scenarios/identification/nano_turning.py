@@ -25,7 +25,7 @@ EDGE = 100
 WEIGHT = 9.81
 
 
-class Turning(NamedTuple):
+class ToldTurning(NamedTuple):
     """What turning about x and y tells.
 
     Attributes
@@ -44,7 +44,7 @@ class Turning(NamedTuple):
     unexplained: np.ndarray
 
 
-def turning(used: Sequence[Flight], judging: Sequence[Flight]) -> Turning:
+def turning(used: Sequence[Flight], judging: Sequence[Flight]) -> ToldTurning:
     """Return lag and inertia from some flights, judged on others."""
     used, judging = (_whole(one) for one in (used, judging))
     left = [_left(_sums([_rows(flight, lag) for flight in used])) for lag in LAGS]
@@ -60,7 +60,7 @@ def turning(used: Sequence[Flight], judging: Sequence[Flight]) -> Turning:
         parts = [_rows(flight, lag)[axis] for flight in judging]
         Y, b = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
         shares.append(float((b - Y @ value).std() / b.std()))
-    return Turning(lag, inertia, deviation, np.array(shares))
+    return ToldTurning(lag, inertia, deviation, np.array(shares))
 
 
 def _whole(flights: Sequence[Flight]) -> list[Flight]:
