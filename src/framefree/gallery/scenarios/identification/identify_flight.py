@@ -168,8 +168,9 @@ class IdentifyFlight(Scenario):
 
 
 def _of_quad(found: Fit) -> dict[str, float]:
-    """Return what the identified gains mean."""
+    """Return what the identified gains mean, with standard deviations."""
     gains = dict(zip(found.names, found.value, strict=True))
+    spread = dict(zip(found.base.labels, found.deviation, strict=True))
     machine = multicopters.quadcopter()
     moments = machine.bodies[0].moments
     inertia = np.diag(moments.moment)
@@ -179,7 +180,11 @@ def _of_quad(found: Fit) -> dict[str, float]:
         "quad_delay_s": found.delay,
     }  # fmt: skip
     for i, word in enumerate(("roll", "pitch", "yaw")):
-        result[f"quad_inertia_{'xyz'[i]}_kg_m2"] = float(inertia[i] / gains[f"{word}.gain"])
+        gain, name = f"{word}.gain", f"quad_inertia_{'xyz'[i]}_kg_m2"
+        result[name] = float(inertia[i] / gains[gain])
+        result[f"{name}_deviation"] = result[name] * spread[gain] / gains[gain]
     for axis in "xyz":
-        result[f"quad_drag_{axis}_n_s_m"] = gains[f"fluid.body.linear_drag.{axis}"]
+        path = f"fluid.body.linear_drag.{axis}"
+        result[f"quad_drag_{axis}_n_s_m"] = gains[path]
+        result[f"quad_drag_{axis}_n_s_m_deviation"] = spread[path]
     return {name: float(value) for name, value in result.items()}
