@@ -27,6 +27,7 @@ from framefree.gallery.machines.dual_arm import (
     six_joint_arm,
     three_arms,
 )
+from framefree.gallery.machines.finger_arm import finger_arm
 from framefree.gallery.machines.five_bar import five_bar
 from framefree.gallery.machines.multicopter_load import tricopter_and_load, tricopter_with_load
 from framefree.gallery.machines.multicopters import bicopter, crazyflie, quadcopter, tricopter
@@ -67,6 +68,7 @@ MACHINES: dict[str, Callable[[], Machine]] = {
     "crane": crane,
     "crane-model": crane_model,
     "five-bar": five_bar,
+    "finger-arm": finger_arm,
     "auv-arm": auv,
     "space-arm": space_arm,
     "rover-arm": rover_arm,

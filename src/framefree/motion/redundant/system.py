@@ -219,6 +219,7 @@ class BodySystem(System):
     interactions: Sequence[Any] = ()
 
     tendons: ClassVar[tuple] = ()
+    collisions: ClassVar[tuple] = ()
 
     def __post_init__(self) -> None:
         for name in (

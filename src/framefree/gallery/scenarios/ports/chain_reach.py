@@ -295,16 +295,14 @@ class _ReachCase:
             ),
             Promise(f"{n} bodies: J s at most 1e-10", m["js_max"], 1e-10),
         ]
-        pushed = bool(self.scenario.push)
-        if not pushed or self.scenario.observer:
-            back = m["return_time_s"]
-            promises += [
-                Promise(f"{n} bodies: end within 1 mm rms", m["end_position_rms_m"], 1e-3),
-                Promise(f"{n} bodies: back within 1 mm 2 s after a pulse", back, 2.0),
-            ]
-            if self.scenario.plant == "native" or not pushed:
-                error = m["end_attitude_rms_deg"]
-                promises.append(Promise(f"{n} bodies: end within 0.1 degree rms", error, 0.1))
+        pushed, back = bool(self.scenario.push), m["return_time_s"]
+        promises += [
+            Promise(f"{n} bodies: end within 1 mm rms", m["end_position_rms_m"], 1e-3),
+            Promise(f"{n} bodies: back within 1 mm 2 s after a pulse", back, 2.0),
+        ]
+        if self.scenario.plant == "native" or not pushed:
+            error = m["end_attitude_rms_deg"]
+            promises.append(Promise(f"{n} bodies: end within 0.1 degree rms", error, 0.1))
         if self.scenario.observer:
             largest = m["end_position_max_m"]
             promises.append(
