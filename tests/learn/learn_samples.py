@@ -5,21 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from framefree.gallery.machines.chains import chain
+from framefree.gallery.scenarios.learned.fluid_chain import CURRENT, LENGTH, TERMS
 from framefree.learn import LearnedModel, RodLibrary, Samples
-
-LENGTH = 0.4
-CURRENT = (0.15, 0.1, -0.05)
-TERMS = {
-    "across.linear": 4.0,
-    "across.quadratic": 40.0,
-    "along.linear": 1.0,
-    "along.quadratic": 3.0,
-    "lift": 8.0,
-    "magnus": 2.0,
-    "spin": 0.02,
-    "buoyancy": 6.0,
-    "buoyancy.offset": 0.15,
-}
 
 
 def truth(current=CURRENT, **changed):

@@ -1,7 +1,6 @@
 """What a learned network costs in a law, and networks in batches beside JAX."""
 
 import itertools
-from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
@@ -30,7 +29,8 @@ def run() -> dict[str, object]:
     `law_cost_ratio` is the cost of the law of `learned-chain` for five bodies with a network of two
     layers of 32 on every body over that of the law without, in batches of 1024; `single_cost_ratio`
     the same of one call from Python. `batch_over_jax` is how many times as fast a plain network of
-    that size is in a kernel as in JAX (jitted, double precision, one thread each), and
+    that size is in a kernel on one thread as in JAX (jitted, double precision, on as many threads
+    as it takes; `XLA_FLAGS=--xla_cpu_multi_thread_eigen=false` leaves it one), and
     `jax_difference` the largest difference of the two.
     """
     law = PoseControl(chain(BODIES))
@@ -111,7 +111,10 @@ def _beside_jax() -> dict[str, object]:
             return h @ arrays[-1][0].T + arrays[-1][1]
 
         compiled, given = jax.jit(forward), jnp.asarray(batch)
-        theirs: Callable[[], object] = lambda: compiled(given).block_until_ready()  # noqa: E731
+
+        def theirs() -> object:
+            return compiled(given).block_until_ready()
+
         theirs()
         gap = np.abs(np.asarray(compiled(given)) - np.asarray(ours(batch)).reshape(8192, -1))
         ratio = speedup(lambda: ours(batch), theirs, repeats=15)

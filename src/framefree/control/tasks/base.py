@@ -106,6 +106,17 @@ class Task(ABC):
             )
 
 
+class TaskOfChosenRows(Task):
+    """Base of tasks of which the user may choose rows, by name or group: their field `only`."""
+
+    only: Any
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Names of the rows."""
+        return self.only
+
+
 def frame_shapes(target: str) -> dict[str, tuple[int, int]]:
     """Return the signals of a frame's reference: pose, twist and acceleration."""
     return dict(zip(frame_signals(target), ((4, 4), (6, 1), (6, 1)), strict=True))

@@ -16,7 +16,7 @@ from framefree.control.shared.frame_error import frame_error
 from framefree.control.shared.frames import FrameMotion, Frames
 from framefree.control.tasks.base import (
     POSE_PARTS,
-    Task,
+    TaskOfChosenRows,
     TaskRows,
     chosen_parts,
     frame_shapes,
@@ -28,20 +28,14 @@ Matrix = Any
 GROUPS = {"all": POSE_PARTS, "position": POSE_PARTS[:3], "attitude": POSE_PARTS[3:]}
 
 
-class _Following(Task):
+class _Following(TaskOfChosenRows):
     """What the tasks of this file share: a target, and which of its rows count."""
 
     target: str
-    only: Any
 
     def _settle(self) -> None:
         object.__setattr__(self, "only", chosen_parts(self.only, POSE_PARTS, GROUPS, self.name))
         self.settle_gains()
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """Names of the rows."""
-        return self.only
 
     @property
     def shapes(self) -> Mapping[str, tuple[int, int]]:

@@ -18,7 +18,12 @@ import casadi as ca
 from framefree.control.law import ControlError
 from framefree.control.shared.frames import Frames
 from framefree.control.tasks.along import signal_shapes
-from framefree.control.tasks.base import Task, TaskRows, chosen_parts, frame_shapes
+from framefree.control.tasks.base import (
+    TaskOfChosenRows,
+    TaskRows,
+    chosen_parts,
+    frame_shapes,
+)
 from framefree.geometry import se3, so3
 from framefree.machine import Machine
 from framefree.machine.values import constant
@@ -74,7 +79,7 @@ def _checked_bodies(machine: Machine, bodies: tuple[str, ...], name: str) -> Non
 
 
 @dataclass(frozen=True)
-class CenterOfMassControl(Task):
+class CenterOfMassControl(TaskOfChosenRows):
     """The center of mass follows the origin of TARGET.pose, with its velocity and acceleration.
 
     Error equation: with e = p_D - c, ``d2/dt2 e + Kd d/dt e + Kp e = 0``, in world axes.
@@ -105,11 +110,6 @@ class CenterOfMassControl(Task):
         self.settle_gains()
 
     @property
-    def parts(self) -> tuple[str, ...]:
-        """Names of the rows."""
-        return self.only
-
-    @property
     def shapes(self) -> Mapping[str, tuple[int, int]]:
         """Shapes of the reference signals."""
         return frame_shapes(self.target)
@@ -134,7 +134,7 @@ class CenterOfMassControl(Task):
 
 
 @dataclass(frozen=True)
-class MomentumControl(Task):
+class MomentumControl(TaskOfChosenRows):
     """Linear and centroidal angular momentum, world axes, go to zero or follow the reference.
 
     A momentum belongs to no position: with s = h - TARGET.value, ``d/dt s + Kd s = 0``.
@@ -165,11 +165,6 @@ class MomentumControl(Task):
         object.__setattr__(self, "only", only)
         object.__setattr__(self, "bodies", tuple(self.bodies))
         self.settle_gains()
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """Names of the rows."""
-        return self.only
 
     @property
     def shapes(self) -> Mapping[str, tuple[int, int]]:

@@ -83,7 +83,10 @@ class LearnedChain(Scenario):
                 for name in ("none", "learned")
                 if ("space", name) in runs
             ),
-            notes=("The fluid as it was read from the data:\n\n" + loop.full.model.formula(),),
+            notes=(
+                "The fluid as it was read from the data:",
+                *loop.full.model.formula().splitlines(),
+            ),
         )
 
     def _runs(self, loop: FluidLessons, progress: bool | None) -> dict[tuple[str, str], Run]:
