@@ -40,6 +40,10 @@ class Drag:
         wrench = ca.vertcat(force, -c[1] * twist[3:])
         return ca.Function("drag", [twist, R, down, nothing, c], [wrench])
 
+    def added_to(self, machine, bodies=None):
+        own = learned_interactions(self, machine, bodies)
+        return replace(machine, interactions=(*machine.interactions, *own))
+
 
 TRUE = Drag(np.array([0.8, 0.05, 1.5, 0.2, -0.1, 0.15]))
 WRONG = Drag(np.array([0.5, 0.1, 1.0, 0.0, 0.0, 0.0]))
@@ -199,7 +203,7 @@ def test_refused():
         Adaptive(law, TRUE, 1.0, bounds={"lift": (3.0, 4.0)})
     with pytest.raises(ControlError, match="no Lyapunov function"):
         Adaptive(OpenLoop(machine, lambda t: [0, 0, 0]), TRUE, 1.0)
-    with pytest.raises(ControlError, match="has a learned model already"):
+    with pytest.raises(ControlError, match="has a learned model on body"):
         Assisted(Assisted(law, TRUE), TRUE)
     with pytest.raises(ControlError, match="takes 2 commands"):
         Assisted(law, replace(TRUE, inputs=2))

@@ -6,9 +6,15 @@ from pathlib import Path
 PAGE = Path(__file__).parents[2] / "docs" / "learning.md"
 
 
-def test_python_of_the_page_finds_what_it_pretends_not_to_know(capsys):
-    (block,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+def run_example(line):
+    """Run the one example of the page that has these words in it."""
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    (block,) = [block for block in blocks if line in block]
     exec(block, {})
+
+
+def test_python_of_the_page_finds_what_it_pretends_not_to_know(capsys):
+    run_example("fit_basis(library, samples)")
     rows = {
         line.split()[0]: float(line.split()[1]) for line in capsys.readouterr().out.splitlines()
     }
@@ -16,3 +22,12 @@ def test_python_of_the_page_finds_what_it_pretends_not_to_know(capsys):
     assert abs(rows["across.quadratic"] - 30) < 1e-2
     assert abs(rows["current.x"] - 0.1) < 1e-3
     assert "lift" not in rows
+
+
+def test_friction_of_the_page_is_found(capsys):
+    run_example("fit_friction(Samples")
+    first, second = capsys.readouterr().out.splitlines()[:2]
+    assert first.startswith("joint1: force = -[(14")
+    numbers = [float(one) for one in re.findall(r"\(([\d.]+)(?: ±[^)]*)?\)", second)]
+    assert abs(numbers[0] - 12) < 1e-3
+    assert abs(numbers[1] - 4.2) < 1e-3

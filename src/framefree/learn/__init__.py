@@ -2,6 +2,7 @@
 
 from framefree.learn.basis_fit import BasisFit, fit_basis
 from framefree.learn.errors import LearnError
+from framefree.learn.joint_friction import JointFriction, fit_friction
 from framefree.learn.learned import LearnedModel
 from framefree.learn.learning import Learned, learn
 from framefree.learn.library import Library, PolynomialLibrary, RodLibrary
@@ -23,6 +24,7 @@ __all__ = [
     "C2v",
     "DataRange",
     "GuardedModel",
+    "JointFriction",
     "LearnError",
     "Learned",
     "LearnedModel",
@@ -40,6 +42,7 @@ __all__ = [
     "conformal_bound",
     "estimate_delay",
     "fit_basis",
+    "fit_friction",
     "joined",
     "learn",
     "load",

@@ -10,24 +10,34 @@ import json
 import os
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from framefree.files import write_file
 from framefree.learn.errors import LearnError
+from framefree.learn.joint_friction import JointFriction
 from framefree.learn.learned import LearnedModel
-from framefree.learn.model import WrenchModel
 from framefree.learn.plain import WorldNetwork
 from framefree.learn.trust import GuardedModel
 
 FORMAT = 1
-KINDS: dict[str, type[WrenchModel]] = {
-    kind.__name__: kind for kind in (LearnedModel, GuardedModel, WorldNetwork)
+
+
+class Stored(Protocol):
+    """What can be saved: models of wrenches, friction, contacts, actuators."""
+
+    def parts(self) -> dict[str, Any]:
+        """Return arrays and plain values that make it again, with its `kind`."""
+        ...
+
+
+KINDS: dict[str, Any] = {
+    kind.__name__: kind for kind in (LearnedModel, GuardedModel, WorldNetwork, JointFriction)
 }
 
 
-def save(model: WrenchModel, path: str | os.PathLike) -> Path:
+def save(model: Stored, path: str | os.PathLike) -> Path:
     """Write a model to a file NAME.npz; return its path."""
     target = Path(path)
     if target.suffix != ".npz":

@@ -75,6 +75,14 @@ class LearnedWrench(Protocol):
         ...
 
 
+class LearnedPart(Protocol):
+    """What a law can be assisted by: learned wrenches, contacts, friction in joints."""
+
+    def added_to(self, machine: Machine, bodies: Sequence[str] | None = None) -> Machine:
+        """Return the machine with what was learned among its own parts."""
+        ...
+
+
 def bodies_of(machine: Machine, bodies: Sequence[str] | None) -> tuple[str, ...]:
     """Return the names of bodies that a model is for: by default of all that have mass."""
     if bodies is None:
@@ -103,7 +111,8 @@ def learned_interactions(
 ) -> tuple[Interaction, ...]:
     """Return a model as parts of a machine, one for each body: laws compensate, plants feel them.
 
-    Their parameters are the coefficients of the model: "learned.body1.numbers.0" and so on.
+    Their parameters are the coefficients of the model: "learned.body1.numbers.0" and so on. A
+    machine that has a learned model on one of the bodies already is refused.
     """
     numeric, values = machine.numeric, np.asarray(model.coefficients, float)
 
@@ -114,32 +123,34 @@ def learned_interactions(
         return wrench_on(model, numeric, pose, twist, ca.SX(0, 1))
 
     law, given = (wrench, {"numbers": values}) if values.size else (fixed, {})
+    known = {part.name for part in machine.interactions}
+    taken = [name for name in bodies_of(machine, bodies) if f"learned.{name}" in known]
+    if taken:
+        raise ControlError(
+            f"`{machine.name}` has a learned model on body `{taken[0]}` already: give it the other "
+            "one instead"
+        )
     return tuple(
         Interaction(f"learned.{name}", "world", name, law, parameters=given)
         for name in bodies_of(machine, bodies)
     )
 
 
-def Assisted(law: Any, model: LearnedWrench, bodies: Sequence[str] | None = None) -> Any:
+def Assisted(law: Any, model: LearnedPart, bodies: Sequence[str] | None = None) -> Any:
     """Return a law that counts a learned model among what acts on its machine.
 
-    Every law of ours sets against passive forces what they take; a learned wrench is one of them.
+    Every law of ours sets against passive forces what they take; what was learned is one of them.
     The law's V and its rate are those of the machine as the law now believes it.
 
     Parameters
     ----------
     law : Law
         Port laws, passivity, computed torque, prototype laws; one with a machine.
-    model : LearnedWrench
+    model : LearnedPart
     bodies : sequence of str, optional
-        Bodies that it is for; by default all that have mass.
+        Bodies that it is for; by default those of the model, or all that have mass.
     """
-    machine = law.machine
-    parts = learned_interactions(model, machine, bodies)
-    known = {part.name for part in machine.interactions}
-    if known & {part.name for part in parts}:
-        raise ControlError(f"{law.name} has a learned model already: give it the other one instead")
-    return replace(law, machine=replace(machine, interactions=(*machine.interactions, *parts)))
+    return replace(law, machine=model.added_to(law.machine, bodies))
 
 
 def Adaptive(law: Any, model: LearnedWrench, gain: Any, **options: Any) -> Any:
