@@ -25,7 +25,11 @@ run) and give
 
 A law that cannot be written as expressions, such as one with an iterative solver in it, is a
 `NumericLaw`: it gives ``command`` on NumPy arrays instead of ``control``, says in ``signals`` what
-it will record, and is evaluated from Python once a control period.
+it will record, and is evaluated from Python once a control period. Where its machine has tunable
+numbers, ``command`` gets their values as ``parameters``; a law that takes them says so (``tunable``).
+One that is ``native`` can also be made of native calls (`framefree.kernel.loops.Calls`): its
+``write`` appends them to a program, so that it is part of the compiled step of a loop, and may be
+evaluated all the time.
 """
 
 from abc import ABC, abstractmethod
@@ -141,11 +145,43 @@ class NumericCommand(NamedTuple):
     memory: np.ndarray | None = None
 
 
+class LawBlocks(NamedTuple):
+    """Where a program of calls holds what a law is evaluated at.
+
+    Attributes
+    ----------
+    t, x, v, memory : Block
+    reference : mapping of str to Block
+        Of the signals that the law needs; matrices row by row.
+    parameters : Block or None
+        Values of the tunable numbers of the law's machine.
+    """
+
+    t: Any
+    x: Any
+    v: Any
+    memory: Any
+    reference: Mapping[str, Any]
+    parameters: Any = None
+
+
 class NumericLaw(AnyLaw):
-    """Base of laws that are evaluated in Python; see the contract at the top of this file.
+    """Base of laws in numbers; see the contract at the top of this file.
 
     A law must depend on nothing but its arguments: what it remembers is its memory.
     """
+
+    tunable: ClassVar[bool] = False
+    """Whether `command` takes values of tunable numbers as `parameters`."""
+
+    @property
+    def native(self) -> bool:
+        """Whether the law can `write` itself as native calls."""
+        return False
+
+    def write(self, calls: Any, inputs: LawBlocks, column: Any) -> None:
+        """Append calls that write u, all signals in order, row by row, and memory to a block."""
+        raise ControlError(f"the law {self.name} is evaluated in Python only")
 
     @property
     def signals(self) -> Mapping[str, tuple[int, ...]]:

@@ -22,7 +22,8 @@ which these are, it must then write what is there already.
 import ctypes
 import hashlib
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -106,12 +107,6 @@ class _Variant:
     original: ca.Function | Procedure  # kept, for its identity is the key
 
 
-class _Caller(Caller):
-    """Keeps alive the code for single states too."""
-
-    single: Native
-
-
 class Calls:
     """A program that is a list of calls; see the top of the file."""
 
@@ -126,6 +121,7 @@ class Calls:
         self._zeros: list[Block] = []
         self._written = bytearray()
         self._programs: list[KernelProgram] = []
+        self._flag: Block | None = None
 
     # ------------------------------------------------------------------ blocks
 
@@ -188,6 +184,7 @@ class Calls:
         `unless` is a flag (one slot): the call may be left out for states in which it is not zero.
         """
         self._check(function, inputs, outputs)
+        unless = self._flag if unless is None else unless
         constant = tuple(isinstance(one, Constant) for one in inputs)
         flag = () if unless is None else (unless,)
         if any(block.size != 1 for block in flag):
@@ -200,6 +197,13 @@ class Calls:
         self._calls.append(Call(variant, tuple(inputs), tuple(outputs), flag))
         for block in outputs:
             self._mark(block)
+
+    @contextmanager
+    def all_unless(self, flag: Block | None) -> Iterator[None]:
+        """Give all calls made in the body this flag, but for those with one of their own."""
+        before, self._flag = self._flag, flag
+        yield
+        self._flag = before
 
     def _check(
         self,
@@ -271,7 +275,7 @@ class Calls:
                 raise CompileError(f"no call writes all of the output `{port.name}`")
         target, program = host(lanes), self._program()
         native = load_object(self._object(program, target, use_cache), target)
-        caller = _Caller(self.name, *self._ports, native, _layout(program, target))
+        caller = Caller(self.name, *self._ports, native, _layout(program, target))
         if target.lanes > 1:
             one = replace(target, lanes=1)
             caller.single = load_object(self._object(program, one, use_cache), one)

@@ -198,7 +198,8 @@ def _run(
     options: RolloutOptions,
 ) -> None:
     """Run the native loop in chunks, so that Python can show progress or be interrupted."""
-    native = caller.native.rollout
+    alone = rows == 1 and caller.single is not None
+    native = (caller.single if alone else caller.native).rollout
     if native is None or rows == 0:
         return
     plan = Plan(every=min(options.every, options.steps + 1), records=options.records)

@@ -29,6 +29,7 @@ from framefree.simulate.integrators.newton import (
     solved,
 )
 from framefree.simulate.loop import ControlLoop
+from framefree.simulate.native_law import loop_inputs, write_law
 
 Matrix = Any
 
@@ -149,10 +150,10 @@ class _Program:
         self.h, self.start = ca.SX.sym("h"), ca.SX.sym("start")
         self.moving = self.group.velocity(self.x, self.y).shape[0]
         self.calls = Calls("implicit_step")
-        self.inputs = {
-            name: self.calls.input(name, () if name in ("time", "h") else (symbol.shape[0],))
-            for name, symbol in loop.symbols.items()
-        }
+        self.inputs = loop_inputs(self.calls, loop)
+        output = loop.law_side.output
+        if output is not None and output.law.native:
+            self.inputs["law_output"] = write_law(self.calls, loop, self.inputs)
         self._write()
 
     def _write(self) -> None:

@@ -23,16 +23,16 @@ class LawOutput:
         self.size = sum(self._sizes)
 
     def check(self, ratio: int) -> None:
-        """Refuse what a law in numbers cannot do."""
+        """Refuse what a law that is evaluated in Python cannot do."""
         if not ratio:
             raise SimulationError(
                 f"the law {self.law.name} is evaluated in Python, once a control period: give "
                 "`control_dt`"
             )
-        if len(self.law.machine.parameters):
+        if len(self.law.machine.parameters) and not self.law.tunable:
             raise SimulationError(
-                f"the law {self.law.name} is evaluated in Python and cannot have a machine with "
-                "tunable numbers; give it `machine.numeric`"
+                f"the law {self.law.name} does not take values of tunable numbers (`tunable`), but "
+                "its machine has some; give it `machine.numeric`"
             )
 
     def column(self, command: NumericCommand, memory: np.ndarray) -> np.ndarray:

@@ -158,7 +158,17 @@ class LawSide:
                 "that depend on it; give it a machine with `interaction.held_at(t)` in their "
                 "place, or without them"
             )
-        made = law.control(*inputs, memory) if self.output is None else self.output.command(output)
+        if self.output is not None:
+            return self.command_of(output)
+        return self._for_plant(law.control(*inputs, memory))
+
+    def command_of(self, output: Matrix) -> Command:
+        """Return the command for the plant's inputs in the output of a law in numbers, limited."""
+        reader: Any = self.output
+        return self._for_plant(reader.command(output))
+
+    def _for_plant(self, made: Command) -> Command:
+        law: Any = self.law
         u = ca.densify(ca.SX(made.u))
         if u.shape != (law.machine.nu, 1):
             raise SimulationError(

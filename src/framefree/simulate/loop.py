@@ -15,7 +15,8 @@ command held in between. Everything that one step hands to the next is a named s
     held         the command that acts; only where it is needed again: for predictions, estimates,
                  and where one step of the loop is one of the integrator; then also
     count        steps since it began to act
-    law_output   the command of a law in numbers, which runners evaluate in Python
+    law_output   the command of a law in numbers, which runners evaluate in Python, or natively
+                 (`native_law.py`)
 
 `law_side.py` holds what comes before the delay, `plant_side.py` what comes after the hold.
 """
@@ -98,8 +99,6 @@ class ControlLoop:
         if not (self.law is None or isinstance(self.law, AnyLaw)):
             raise SimulationError(f"`law` must be a Law or a NumericLaw, got {self.law!r}")
         object.__setattr__(self, "symbols", self._make_symbols())
-        if self.law_side.output is not None:
-            self.law_side.output.check(self.ratio)
 
     # ------------------------------------------------------------------ one step
 
@@ -213,32 +212,38 @@ class ControlLoop:
     @property
     def column(self) -> Matrix:
         """What the integrator moves beside x: v, drive, and the memory that moves with them."""
-        moving = ca.SX(0, 1) if self.ratio else self.symbol("memory")
+        moving = ca.SX(0, 1) if self._commanded else self.symbol("memory")
         return ca.vertcat(self.symbols["v"], self.symbol("drive"), moving)
 
     def split(self, column: Matrix) -> dict[str, Matrix]:
         """Return the parts of such a column by name."""
         ends = np.cumsum([self.symbol(name).shape[0] for name in ("v", "drive")]).tolist()
         parts = {"v": column[: ends[0], :], "drive": column[ends[0] : ends[1], :]}
-        return parts if self.ratio else {**parts, "memory": column[ends[1] :, :]}
+        return parts if self._commanded else {**parts, "memory": column[ends[1] :, :]}
+
+    @property
+    def _commanded(self) -> bool:
+        """Whether the plant moves under a command that is known, not one that follows the state."""
+        return bool(self.ratio) or self.law_side.output is not None
 
     def _rates(self, command: Matrix) -> Any:
         """Return the rates of a column under a command, or under the law where none is held."""
 
         def rates(moment: Moment, x: Matrix, column: Matrix) -> Matrix:
-            return self._rates_function(*moment, x, column, command, *self.parameters)
+            return self.rates_function(*moment, x, column, command, *self.parameters)
 
         return rates
 
     @cached_property
-    def _rates_function(self) -> ca.Function:
+    def rates_function(self) -> ca.Function:
+        """The rates of a column at a moment, x and a column, under a command and parameters."""
         moment = Moment(ca.SX.sym("t"), ca.SX.sym("start"), ca.SX.sym("h"))
         x, column = self.symbols["x"], ca.SX.sym("column", self.column.shape[0])
         parts = self.split(column)
-        acting = held = ca.SX.sym("command", self.machine.nu if self.ratio else 0)
+        acting = held = ca.SX.sym("command", self.machine.nu if self._commanded else 0)
         state = self.plant.at(x, parts["v"], moment.t)
         rates = []
-        if not self.ratio:
+        if not self._commanded:
             command = self.command_at(moment.t, state, parts["memory"])
             acting, size = command.u, parts["memory"].shape[0]
             rates = [ca.SX(size, 1) if command.rate is None else command.rate]
@@ -279,13 +284,29 @@ class ControlLoop:
     def law_inputs(self) -> ca.Function:
         """Return what a law in numbers is evaluated at: t, x, v, and its references in order."""
         s = self.symbols
+        inputs, _ = self._law_inputs(self.plant.at(s["x"], s["v"], s["time"]))
+        return self._function("law_inputs", self._named_inputs(inputs))
+
+    def law_inputs_at(self) -> ca.Function:
+        """Return the same as a function of a time, a state and parameters, as they are."""
+        s, side = self.symbols, self.law_side
         state = self.plant.at(s["x"], s["v"], s["time"])
-        inputs, _ = self._law_inputs(state)
+        measured = side.measure(s["time"], state.joint_x, state.joint_v, None)
+        outputs = self._named_inputs(side.estimate(measured, None))
+        symbols = [s["time"], s["x"], s["v"], *self.parameters]
+        dense = [ca.densify(ca.SX(value)) for value in outputs.values()]
+        return ca.Function("law_inputs", symbols, dense)
+
+    def _named_inputs(self, inputs: LawInputs) -> dict[str, Matrix]:
         references = {
             f"reference_{k}": inputs.reference[n] for k, n in enumerate(self.reference_names)
         }
-        outputs = {"t": inputs.t, "x_law": inputs.x, "v_law": inputs.v, **references}
-        return self._function("law_inputs", outputs)
+        return {"t": inputs.t, "x_law": inputs.x, "v_law": inputs.v, **references}
+
+    def command_of_output(self) -> ca.Function:
+        """Return the command for the plant's inputs in the output of a law in numbers."""
+        output = self.symbol("law_output")
+        return ca.Function("command", [output], [ca.densify(self.law_side.command_of(output).u)])
 
     @property
     def reference_names(self) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from framefree.simulate.events import Scene
 from framefree.simulate.failure import FirstProblem, first_problem, likely_cause
 from framefree.simulate.first_states import first_states
 from framefree.simulate.integrators.base import ExplicitIntegrator
+from framefree.simulate.law_output import LawOutput
 from framefree.simulate.loop import ControlLoop
 from framefree.simulate.noise import NoiseSource
 from framefree.simulate.observe import Observer
@@ -160,8 +161,24 @@ class Segment:
         )
 
     def _make_runner(self) -> Runner:
-        runner, output = self._stepping_runner(), self.loop.law_side.output
-        return runner if output is None else PythonLawRunner(runner, output)
+        output, options = self.loop.law_side.output, self.options
+        if output is None or self._runs_natively(output):
+            return self._stepping_runner()
+        output.check(options.ratio)
+        return PythonLawRunner(self._stepping_runner(), output)
+
+    def _runs_natively(self, output: LawOutput) -> bool:
+        """Tell whether a law in numbers is part of the compiled step."""
+        options, method = self.options, self.options.method
+        stepwise = options.plant == "mujoco" or isinstance(method, Adaptive)
+        if not output.law.native or stepwise:
+            return False
+        if not options.ratio and not isinstance(method, ExplicitIntegrator):
+            raise SimulationError(
+                f"the law {output.law.name} is solved by iterations, of which an implicit step "
+                "knows no slopes: give `control_dt`, or an explicit integrator"
+            )
+        return True
 
     def _stepping_runner(self) -> Runner:
         options, method = self.options, self.options.method

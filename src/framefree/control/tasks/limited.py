@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from itertools import pairwise
+from typing import Any, ClassVar
 
 import casadi as ca
 import numpy as np
 
-from framefree.control.law import ControlError, NumericCommand, NumericLaw
+from framefree.control.law import ControlError, LawBlocks, NumericCommand, NumericLaw
 from framefree.control.qp.hierarchy import TOLERANCE, level_ends
 from framefree.control.qp.lexicographic import PARTS, program
 from framefree.control.references.base import Reference
@@ -19,7 +20,7 @@ from framefree.control.tasks.held import HeldObject
 from framefree.control.tasks.law import LawOfTasks
 from framefree.control.tasks.solvers.proxqp import ProxQp
 from framefree.kernel import Kernel, compile
-from framefree.kernel.loops import Calls
+from framefree.kernel.loops import Block, Calls
 from framefree.machine import Machine
 
 DAMPED_BELOW = 0.02
@@ -104,6 +105,13 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
         """Shapes of all signals."""
         return {name: (value.shape[0],) for name, value in self._outcome_parts[1].items()}
 
+    tunable: ClassVar[bool] = True
+
+    @property
+    def native(self) -> bool:
+        """Whether the law is part of the compiled step of a loop: not with a second opinion."""
+        return self.solver is None
+
     def command(
         self,
         t: float,
@@ -111,10 +119,13 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
         v: np.ndarray,
         reference: Mapping[str, np.ndarray],
         memory: np.ndarray,
+        parameters: Any = None,
     ) -> NumericCommand:
         """Return the inputs at a state."""
-        n = self.machine_size
+        n, own = self.machine_size, self.machine.parameters
         inputs = [x, v, *(reference[name] for name in self.needs)]
+        if len(own):
+            inputs.append(own.values(parameters))
         if self.solver is not None:
             return self._second_opinion(inputs)
         u, *signals, following = self.kernel(*inputs, memory[:n], memory[n:])
@@ -135,66 +146,78 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
         u, *signals, following = self._outcome_kernel(*inputs, *arguments)
         return NumericCommand(u, dict(zip(self.signals, signals, strict=True)), following)
 
-    # ------------------------------------------------------------------ compiled parts
+    # ------------------------------------------------------------------ native calls
+
+    def write(self, calls: Calls, inputs: LawBlocks, column: Block) -> None:
+        """Append calls that write u, all signals in order and memory to a block."""
+        n, ends = self.machine_size, np.cumsum([0, *self._sizes_out]).tolist()
+        values = [inputs.x, inputs.v, *(inputs.reference[name] for name in self.needs)]
+        values += [] if inputs.parameters is None else [inputs.parameters]
+        solved = self._write_solution(calls, values, inputs.memory[:n], inputs.memory[n:])
+        outputs = [column[a:b] for a, b in pairwise(ends)]
+        calls.call(self._outcome, [*values, *solved], outputs)
+
+    def _write_solution(
+        self, calls: Calls, values: list[Block], start: Block, status: Block
+    ) -> list[Block]:
+        """Append rows and the levels in order; return the blocks of the solver's results."""
+        one = self._procedure
+        rows = [calls.block(one.layout.parts[k]) for k in ("Y", "lower", "upper", "rest")]
+        calls.call(self._rows, values, rows)
+        solved = [calls.block(one.layout.parts[name]) for name in one.outputs]
+        calls.call(one, [*rows, start, status, level_ends(self._problem.ends)], solved)
+        return solved
+
+    @property
+    def _sizes_out(self) -> list[int]:
+        return [self._outcome.numel_out(k) for k in range(self._outcome.n_out())]
 
     @cached_property
     def kernel(self) -> Kernel:
         """The law as one kernel: x, v, references, variables and status of before, to all."""
-        return self._calls.compile()
+        calls = Calls("limited_tasks")
+        values = [
+            calls.input(name, (a, b) if b > 1 else (a,)) for name, (a, b) in self._shapes.items()
+        ]
+        start = calls.input("start", (self.machine_size,))
+        status = calls.input("status", (len(self.row_names),))
+        solved = self._write_solution(calls, values, start, status)
+        names = self._outcome.name_out()
+        pairs = zip(names, self._sizes_out, strict=True)
+        outputs = [calls.output(name, (size,)) for name, size in pairs]
+        calls.call(self._outcome, [*values, *solved], outputs)
+        return calls.compile()
 
     def program(self, reference: Reference | None = None) -> Calls:
         """Return the law with its reference as a program for a controller.
 
-        ``t, x, v, memory`` to ``u, memory_next``: no signals. It compiles by `compile()`.
+        ``t, x, v, memory`` to ``u, memory_next``: no signals. Where the machine has tunable numbers,
+        their values follow as ``parameters``. It compiles by `compile()`, and is C by `c_source()`.
         """
-        problem, one, calls = self._problem, self._procedure, Calls("limited_tasks")
-        n, m, t = problem.n, len(self.row_names), ca.SX.sym("t")
+        calls, t = Calls("limited_tasks"), ca.SX.sym("t")
+        n, m = self.machine_size, len(self.row_names)
         named = {} if reference is None else reference.at(t)
         missing = [name for name in self.needs if name not in named]
         if missing:
             raise ControlError(f"the law needs a reference `{missing[0]}`")
-        x, v = self._symbols["x"], self._symbols["v"]
-        values = [x, v, *(ca.vec(ca.SX(named[name]).T) for name in self.needs)]
-        at_time = [
-            calls.input("t", ()),
-            *(calls.input(k, (self._symbols[k].numel(),)) for k in "xv"),
-        ]
-        memory = calls.input("memory", (n + m,))
-        rows = [calls.block(one.layout.parts[k]) for k in ("Y", "lower", "upper", "rest")]
-        outputs = [ca.densify(ca.SX(part)) for part in self._rows.call(values)]
-        calls.call(ca.Function("rows", [t, x, v], outputs), at_time, rows)
-        solved = [calls.block(one.layout.parts[name]) for name in one.outputs]
-        start, status = memory[:n], memory[n:]
-        calls.call(one, [*rows, start, status, level_ends(problem.ends)], solved)
-        z, states = ca.SX.sym("z", n), ca.SX.sym("status", m)
-        u = problem.parts.inputs(problem.acceleration(z)).u
-        u = ca.Function("u", [*self._symbols.values(), z], [ca.densify(ca.SX(u))])
-        results = [u(*values, z), ca.vertcat(z, states)]
-        final = ca.Function("inputs", [t, x, v, z, states], results)
-        places = [calls.output("u", (self.machine.nu,)), calls.output("memory_next", (n + m,))]
-        calls.call(final, [*at_time, solved[0], solved[3]], places)
-        return calls
-
-    @cached_property
-    def _calls(self) -> Calls:
-        """The law as a program: rows, the levels in order, and what follows from them."""
-        problem, one = self._problem, self._procedure
-        calls = Calls("limited_tasks")
-        inputs = [
-            calls.input(name, (a, b) if b > 1 else (a,)) for name, (a, b) in self._shapes.items()
-        ]
-        start = calls.input("start", (problem.n,))
-        status = calls.input("status", (len(self.row_names),))
-        rows = [calls.block(one.layout.parts[k]) for k in ("Y", "lower", "upper", "rest")]
-        calls.call(self._rows, inputs, rows)
-        solved = [calls.block(one.layout.parts[name]) for name in one.outputs]
-        calls.call(one, [*rows, start, status, level_ends(problem.ends)], solved)
-        function = self._outcome
-        outputs = [
-            calls.output(name, (function.numel_out(k),))
-            for k, name in enumerate(function.name_out())
-        ]
-        calls.call(function, [*inputs, *solved], outputs)
+        time, memory_size = calls.input("t", ()), n + m
+        values = [calls.input(name, (self._symbols[name].numel(),)) for name in "xv"]
+        memory = calls.input("memory", (memory_size,))
+        if self.needs:
+            columns = [ca.densify(ca.vec(ca.SX(named[name]).T)) for name in self.needs]
+            signals = [calls.block(column.numel()) for column in columns]
+            calls.call(ca.Function("reference", [t], columns), [time], signals)
+            values += signals
+        if len(self.machine.parameters):
+            values.append(calls.input("parameters", (len(self.machine.parameters),)))
+        solved = self._write_solution(calls, values, memory[:n], memory[n:])
+        z, status = ca.SX.sym("z", n), ca.SX.sym("status", m)
+        u = self._problem.parts.inputs(self._problem.acceleration(z)).u
+        final = self._function(
+            "inputs", {"z": z, "status": status}, {"u": u, "memory": ca.vertcat(z, status)}
+        )
+        places = [calls.output("u", (self.machine.nu,)), calls.output("memory_next", (memory_size,))]
+        calls.call(final, [*values, solved[0], solved[3]], places)
         return calls
 
     @cached_property
@@ -206,21 +229,26 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
 
     @cached_property
     def _shapes(self) -> dict[str, tuple[int, int]]:
-        """Shapes of state and references, by the names of inputs."""
+        """Shapes of state, references and tunable numbers, by the names of inputs."""
         shapes = {"x": (self.machine.nx, 1), "v": (self.machine.nv, 1)}
         for k, name in enumerate(self.needs):
             shapes[f"reference_{k}"] = self.shapes[name]
+        if len(self.machine.parameters):
+            shapes["parameters"] = (len(self.machine.parameters), 1)
         return shapes
 
     @cached_property
     def _symbols(self) -> dict[str, Any]:
         """Columns of symbols; of matrices row by row, as NumPy has them."""
-        return {name: ca.SX.sym(name, a * b) for name, (a, b) in self._shapes.items()}
+        symbols = {name: ca.SX.sym(name, a * b) for name, (a, b) in self._shapes.items()}
+        if "parameters" in symbols:
+            symbols["parameters"] = self.machine.parameters.symbols
+        return symbols
 
     @cached_property
     def _problem(self) -> BoundedProblem:
         shaped = [ca.reshape(self._symbols[name], b, a).T for name, (a, b) in self._shapes.items()]
-        named = dict(zip(self.needs, shaped[2:], strict=True))
+        named = dict(zip(self.needs, shaped[2:], strict=False))
         parts = Assembly(self.machine, self.levels, self.held, shaped[0], shaped[1], named)
         limits = JointLimits(self.approach, self.acceleration_limit) if self.joint_limits else None
         return BoundedProblem(parts, self.machine, self.levels, limits)

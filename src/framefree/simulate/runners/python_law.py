@@ -1,5 +1,7 @@
 """A loop whose law is evaluated in Python, at the beginning of every control period."""
 
+from typing import Any
+
 import numpy as np
 
 from framefree.kernel import compile
@@ -57,14 +59,26 @@ class PythonLawRunner(Runner):
             inputs["noise"] = varying["noise"][..., 0, :]
         law_inputs = self._law_inputs(**{name: inputs[name] for name in self.loop.symbols})
         memory = state.get("memory", np.zeros((*state["x"].shape[:-1], 0)))
+        values = self._parameters
         if state["x"].ndim == 1:
-            return {**state, "law_output": self._evaluated(law_inputs, memory)}
-        rows = zip(*law_inputs, memory, strict=True)
-        columns = [self._evaluated(row[:-1], row[-1]) for row in rows]
+            return {**state, "law_output": self._evaluated(law_inputs, memory, values)}
+        numbers = np.broadcast_to(values, (len(memory), values.shape[-1]))
+        rows = zip(*law_inputs, memory, numbers, strict=True)
+        columns = [self._evaluated(row[:-2], *row[-2:]) for row in rows]
         return {**state, "law_output": np.stack(columns)}
 
-    def _evaluated(self, law_inputs: tuple[np.ndarray, ...], memory: np.ndarray) -> np.ndarray:
+    @property
+    def _parameters(self) -> np.ndarray:
+        """Values of the tunable numbers of the law's machine, where it has any."""
+        own, plant = self.output.law.machine.parameters, self.loop.machine.parameters
+        name = "parameters" if own is plant else "law_parameters"
+        return self.constants[name] if len(own) else np.zeros(0)
+
+    def _evaluated(
+        self, law_inputs: tuple[np.ndarray, ...], memory: np.ndarray, parameters: np.ndarray
+    ) -> np.ndarray:
         t, x, v, *references = law_inputs
         named = dict(zip(self._names, references, strict=True))
-        command = self.output.law.command(float(t), x, v, named, memory)
+        more: dict[str, Any] = {"parameters": parameters} if parameters.size else {}
+        command = self.output.law.command(float(t), x, v, named, memory, **more)
         return self.output.column(command, memory)

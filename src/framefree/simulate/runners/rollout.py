@@ -9,6 +9,7 @@ from framefree.simulate.errors import SimulationError
 from framefree.simulate.implicit import implicit_step
 from framefree.simulate.integrators import ExplicitIntegrator, ImplicitIntegrator, Integrator
 from framefree.simulate.loop import ControlLoop
+from framefree.simulate.native_law import LAW_OUTPUT_NOW, native_step
 from framefree.simulate.noise import NoiseSource
 from framefree.simulate.runners.base import Clock, KeptRows, LoopStates, Runner
 
@@ -32,8 +33,12 @@ class RolloutRunner(Runner):
     ) -> None:
         super().__init__(loop, clock, constants, noise)
         self.threads, self.integrator = threads, integrator
+        output = loop.law_side.output
+        self._native_law = output is not None and output.law.native
         if isinstance(integrator, ImplicitIntegrator):
             self.kernel = implicit_step(loop, integrator).compile()
+        elif isinstance(integrator, ExplicitIntegrator) and self._native_law:
+            self.kernel = native_step(loop, integrator).compile()
         elif isinstance(integrator, ExplicitIntegrator):
             self.kernel = compile(loop.step(integrator), shapes={"time": (), "h": ()})
         else:
@@ -62,7 +67,23 @@ class RolloutRunner(Runner):
             sequences=self.varying(first, steps),
             threads=self.threads,
         )
-        return {name: record.states[name][..., :-1, :] for name in state}, record.final
+        kept = {name: record.states[name][..., :-1, :] for name in state}
+        if self._native_law:
+            kept["law_output"] = record.signals[LAW_OUTPUT_NOW]
+        return kept, record.final
+
+    def ready(self, state: LoopStates, step: int) -> LoopStates:
+        """Return the state with what the law says."""
+        if not self._native_law:
+            return state
+        varying = self.varying(step, 1)
+        inputs: dict[str, Any] = {**state, **self.constants, "h": self.clock.dt}
+        inputs["time"] = varying["time"][0]
+        if "noise" in varying:
+            inputs["noise"] = varying["noise"][..., 0, :]
+        results = self.kernel(**inputs)
+        names = [port.name for port in self.kernel.outputs]
+        return {**state, "law_output": results[names.index(LAW_OUTPUT_NOW)]}
 
     def shorter_step(self, state: LoopStates, step: int, trajectory: int | None) -> float | None:
         """Return the longest half, quarter, ... of a step that leads where a whole one fails."""
