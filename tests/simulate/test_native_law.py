@@ -22,9 +22,7 @@ X0 = np.array([0.4, 0.5, 0.6])
 def arm(effort=np.inf, speed=np.inf):
     machine = CHAIN.attach(*motors(CHAIN.joints))
     for joint in CHAIN.joints:
-        machine = machine.replace(
-            f"joint:{joint.name}", effort_limit=effort, velocity_limit=speed
-        )
+        machine = machine.replace(f"joint:{joint.name}", effort_limit=effort, velocity_limit=speed)
     return machine
 
 
@@ -132,9 +130,7 @@ def test_tunable_machines(plant, law):
     tunable = WEAK.tunable(MASS)
     heavy = tunable.with_parameters({MASS: 3.0})
     given = {"x0": X0, "duration": 0.1, "dt": 0.002, "control_dt": 0.002, "plant": plant}
-    one = simulate(
-        tunable, law(tunable, levels(tunable)), TARGET, parameters={MASS: 3.0}, **given
-    )
+    one = simulate(tunable, law(tunable, levels(tunable)), TARGET, parameters={MASS: 3.0}, **given)
     two = simulate(heavy, law(heavy, levels(heavy)), TARGET, **given)
     light = simulate(WEAK, law(WEAK, levels(WEAK)), TARGET, **given)
     np.testing.assert_allclose(one.x, two.x, atol=1e-11)

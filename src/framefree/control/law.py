@@ -26,10 +26,10 @@ run) and give
 A law that cannot be written as expressions, such as one with an iterative solver in it, is a
 `NumericLaw`: it gives ``command`` on NumPy arrays instead of ``control``, says in ``signals`` what
 it will record, and is evaluated from Python once a control period. Where its machine has tunable
-numbers, ``command`` gets their values as ``parameters``; a law that takes them says so (``tunable``).
-One that is ``native`` can also be made of native calls (`framefree.kernel.loops.Calls`): its
-``write`` appends them to a program, so that it is part of the compiled step of a loop, and may be
-evaluated all the time.
+numbers, ``command`` gets their values as ``parameters``; a law that takes them is ``tunable``. One
+that is ``native`` can also be made of native calls (`framefree.kernel.loops.Calls`): its ``write``
+appends them to a program, so that it is part of the compiled step of a loop, and may be evaluated
+all the time.
 """
 
 from abc import ABC, abstractmethod

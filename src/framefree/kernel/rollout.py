@@ -198,8 +198,7 @@ def _run(
     options: RolloutOptions,
 ) -> None:
     """Run the native loop in chunks, so that Python can show progress or be interrupted."""
-    alone = rows == 1 and caller.single is not None
-    native = (caller.single if alone else caller.native).rollout
+    native = (caller.single if rows == 1 and caller.single else caller.native).rollout
     if native is None or rows == 0:
         return
     plan = Plan(every=min(options.every, options.steps + 1), records=options.records)

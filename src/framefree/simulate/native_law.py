@@ -33,9 +33,7 @@ def native_step(loop: ControlLoop, integrator: ExplicitIntegrator) -> Calls:
         return calls
     given = {**inputs, "law_output": write_law(calls, loop, inputs)}
     step = loop.step(integrator)
-    outputs = [
-        calls.output(name, (step.numel_out(k),)) for k, name in enumerate(step.name_out())
-    ]
+    outputs = [calls.output(name, (step.numel_out(k),)) for k, name in enumerate(step.name_out())]
     calls.call(step, [given[name] for name in loop.symbols], outputs)
     return calls
 
@@ -123,16 +121,19 @@ def _write_continuous(
         stages.append(_Stage(moment, x, column, ca.SX.sym("rate", column.shape[0])))
         return stages[-1].rate
 
-    x, column = loop.plant_side.advance(
-        integrator, rates, s["time"], s["h"], s["x"], loop.column
-    )
+    x, column = loop.plant_side.advance(integrator, rates, s["time"], s["h"], s["x"], loop.column)
     parameters = [inputs[name] for name in loop.parameter_names]
     now = calls.output(LAW_OUTPUT_NOW, (inputs["law_output"].size,))
     law_inputs, force = loop.law_inputs_at(), loop.command_of_output()
     known = list(s.values())
     found: list[Block] = []
     _evaluate(
-        calls, loop, law_inputs, [inputs["time"], inputs["x"], inputs["v"], *parameters], inputs, now
+        calls,
+        loop,
+        law_inputs,
+        [inputs["time"], inputs["x"], inputs["v"], *parameters],
+        inputs,
+        now,
     )
     for k, stage in enumerate(stages):
         parts = [*stage.moment, stage.x, stage.column]
@@ -145,9 +146,7 @@ def _write_continuous(
             arguments = [moment[0], at, speed, *parameters]
             _evaluate(calls, loop, law_inputs, arguments, inputs, output)
         (command,) = _call(calls, force, [output])
-        found += _call(
-            calls, loop.rates_function, [*moment, at, moving, command, *parameters]
-        )
+        found += _call(calls, loop.rates_function, [*moment, at, moving, command, *parameters])
     output = ca.SX.sym("output", now.size)
     following = {"x": x, **loop.split(column), "law_output": output}
     if "memory" in s:
@@ -156,9 +155,7 @@ def _write_continuous(
     end = _function(
         "end", [*known, *(one.rate for one in stages), output], [following[n] for n in names]
     )
-    outputs = [
-        calls.output(f"{name}_next", (end.numel_out(k),)) for k, name in enumerate(names)
-    ]
+    outputs = [calls.output(f"{name}_next", (end.numel_out(k),)) for k, name in enumerate(names)]
     calls.call(end, [*given, *found, now], outputs)
 
 

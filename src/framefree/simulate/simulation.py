@@ -72,8 +72,8 @@ def simulate(
     machine : Machine, BodySystem or LagrangianSystem
         The plant. The law's own machine may be another: joints and actuators are matched by name.
     law : Law or NumericLaw, optional
-        Without one, all inputs are zero. A `NumericLaw` needs `control_dt`, and time: it is
-        evaluated in Python.
+        Without one, all inputs are zero. A `NumericLaw` is evaluated in Python and needs
+        `control_dt`; one that is `native` is part of the compiled step of the native plant.
     reference : Reference, optional
         What the law follows.
     x0, v0 : (nx,), (nv,) or (batch, nx), (batch, nv)

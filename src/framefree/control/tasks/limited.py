@@ -191,8 +191,8 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
     def program(self, reference: Reference | None = None) -> Calls:
         """Return the law with its reference as a program for a controller.
 
-        ``t, x, v, memory`` to ``u, memory_next``: no signals. Where the machine has tunable numbers,
-        their values follow as ``parameters``. It compiles by `compile()`, and is C by `c_source()`.
+        ``t, x, v, memory`` to ``u, memory_next``: no signals. Values of tunable numbers of the
+        machine, where it has any, follow as ``parameters``. It compiles by `compile()`.
         """
         calls, t = Calls("limited_tasks"), ca.SX.sym("t")
         n, m = self.machine_size, len(self.row_names)
@@ -216,7 +216,10 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
         final = self._function(
             "inputs", {"z": z, "status": status}, {"u": u, "memory": ca.vertcat(z, status)}
         )
-        places = [calls.output("u", (self.machine.nu,)), calls.output("memory_next", (memory_size,))]
+        places = [
+            calls.output("u", (self.machine.nu,)),
+            calls.output("memory_next", (memory_size,)),
+        ]
         calls.call(final, [*values, solved[0], solved[3]], places)
         return calls
 

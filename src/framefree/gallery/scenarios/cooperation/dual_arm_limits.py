@@ -35,6 +35,8 @@ AWAY, RAMP = 1.0, 1.5
 """How far out of reach the target goes, m, and how long it takes to get there, s."""
 LEAVES = 1.0
 """When it leaves, s."""
+FAR = {"mujoco": "out of reach", "native": "out of reach native"}
+"""Names of the runs with this target, by plant."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,8 @@ class DualArmLimits(Scenario):
     the hands lose each other. The same tasks within limits, in strict order, keep the coupling and
     leave the circle by as much as they must; with strong motors they are the strict law. Then the
     target leaves for a place that the hands cannot reach, stays there and comes back: joints keep
-    within their speeds, the hands keep hold, and follow again as soon as they can.
+    within their speeds, the hands keep hold, and follow again as soon as they can; on MuJoCo and on
+    the native plant, where the law is part of the compiled step.
     """
 
     name: ClassVar[str] = "dual-arm-limits"
@@ -80,10 +83,10 @@ class DualArmLimits(Scenario):
             "strict": experiment(
                 strong, TaskControl(strong, levels, StrictPriority()), START_HELD, **options
             ),
-            "out of reach": experiment(
-                strong, LimitedTaskControl(strong, levels), START_HELD, limits=True, **far
-            ),
         }
+        law = LimitedTaskControl(strong, levels)
+        for plant, name in FAR.items():
+            runs[name] = experiment(strong, law, START_HELD, limits=True, **{**far, "plant": plant})
         errors = {name: HoldErrors(run) for name, run in runs.items()}
         metrics = _metrics(runs, errors, self.away)
         return Outcome(
@@ -93,7 +96,7 @@ class DualArmLimits(Scenario):
             _figures(runs, errors, self.effort),
             (
                 Animation("Weak motors", runs["limited"], (LEFT, RIGHT), ring(CIRCLE)),
-                Animation("Target out of reach", runs["out of reach"], (LEFT, RIGHT)),
+                Animation("Target out of reach", runs[FAR["mujoco"]], (LEFT, RIGHT)),
             ),
             (
                 "A torque that is cut off does not know what it was for: the coupling loses more "
@@ -117,11 +120,20 @@ class DualArmLimits(Scenario):
             ),
             Promise("strong motors follow the path, m", metrics["strong_path_error"], 1e-5),
             Promise("difference to the strict law, m", metrics["strict_difference_m"], 1e-8),
-            Promise("speeds out of reach, share of limits", metrics["far_speed_share"], 1 + 1e-3),
-            Promise("coupling error out of reach", metrics["far_coupling_error"], 1e-3),
-            Promise("the target is out of reach by, m", 0.1, metrics["far_missed_m"]),
-            Promise("recovery, s", metrics["recovery_s"], 1.0),
+            *_far_promises(metrics, ""),
+            *_far_promises(metrics, "native_"),
         )
+
+
+def _far_promises(metrics: dict[str, float], plant: str) -> tuple[Promise, ...]:
+    """Return what is promised of a target out of reach on one plant."""
+    where = "out of reach, native plant" if plant else "out of reach"
+    return (
+        Promise(f"speeds {where}, share of limits", metrics[f"{plant}far_speed_share"], 1 + 1e-3),
+        Promise(f"coupling error {where}", metrics[f"{plant}far_coupling_error"], 1e-3),
+        Promise(f"the target is {where}, by m", 0.1, metrics[f"{plant}far_missed_m"]),
+        Promise(f"recovery from {where}, s", metrics[f"{plant}recovery_s"], 1.0),
+    )
 
 
 def robot(effort: float) -> Machine:
@@ -169,12 +181,8 @@ def _speed_limits(run: Run) -> np.ndarray:
 
 def _metrics(runs: dict[str, Run], errors: dict[str, HoldErrors], away: float) -> dict[str, float]:
     limited, cut, strong = (errors[name] for name in ("limited", "cut off", "strong"))
-    far, run = errors["out of reach"], runs["out of reach"]
-    speeds = _speed_limits(run)
-    returned = LEAVES + 2 * RAMP + away
-    off = norm(far.control[:, :3]) > 1e-3
-    late = run.t[off & (run.t > returned)]
-    solved = [runs[name]["solved"].min() for name in ("limited", "strong", "out of reach")]
+    solved = [runs[name]["solved"].min() for name in ("limited", "strong", *FAR.values())]
+    hard = [runs[name] for name in ("limited", *FAR.values())]
     return {
         "coupling_error": limited.largest(limited.coupling),
         "path_error": limited.largest(limited.control[:, :3]),
@@ -188,27 +196,37 @@ def _metrics(runs: dict[str, Run], errors: dict[str, HoldErrors], away: float) -
         "needed_torque_nm": float(np.abs(runs["strong"].u).max()),
         "relaxed_share": float(runs["limited"]["relaxed"].mean()),
         "unsolved_share": float(1 - min(solved)),
-        "most_steps": float(max(runs[name]["steps"].max() for name in ("limited", "out of reach"))),
-        "certificate": float(
-            max(runs[name]["certificate"].max() for name in ("limited", "out of reach"))
-        ),
-        "far_speed_share": float((np.abs(run.v) / speeds).max()),
-        "far_coupling_error": float(norm(far.coupling[run.t > LEAVES]).max()),
-        "far_missed_m": float(norm(far.control[:, :3]).max()),
-        "far_damped_share": float(run["damped"].max()),
-        "recovery_s": float(max(late[-1] - returned, 0.0)) if len(late) else 0.0,
+        "most_steps": float(max(run["steps"].max() for run in hard)),
+        "certificate": float(max(run["certificate"].max() for run in hard)),
+        **_far_metrics(runs[FAR["mujoco"]], errors[FAR["mujoco"]], away, ""),
+        **_far_metrics(runs[FAR["native"]], errors[FAR["native"]], away, "native_"),
+    }
+
+
+def _far_metrics(run: Run, errors: HoldErrors, away: float, plant: str) -> dict[str, float]:
+    """Return the figures of a run whose target goes out of reach and comes back."""
+    returned = LEAVES + 2 * RAMP + away
+    missed = norm(errors.control[:, :3])
+    late = run.t[(missed > 1e-3) & (run.t > returned)]
+    return {
+        f"{plant}far_speed_share": float((np.abs(run.v) / _speed_limits(run)).max()),
+        f"{plant}far_coupling_error": float(norm(errors.coupling[run.t > LEAVES]).max()),
+        f"{plant}far_missed_m": float(missed.max()),
+        f"{plant}far_damped_share": float(run["damped"].max()),
+        f"{plant}recovery_s": float(max(late[-1] - returned, 0.0)) if len(late) else 0.0,
     }
 
 
 def _figures(
     runs: dict[str, Run], errors: dict[str, HoldErrors], effort: float
 ) -> tuple[Figure, ...]:
-    near = [name for name in runs if name != "out of reach"]
-    t, far = runs["limited"].t, runs["out of reach"]
+    near = [name for name in runs if name not in FAR.values()]
+    t, far = runs["limited"].t, {name: runs[name] for name in FAR.values()}
     joint = int(np.abs(runs["strong"].u).max(axis=0).argmax())
     torques = {name: runs[name].u[:, joint] for name in near}
     bounds = {"upper limit *": np.full(len(t), effort), "lower limit *": np.full(len(t), -effort)}
-    speeds = _speed_limits(far)
+    long = runs[FAR["native"]].t
+    parts = {"coupling": lambda e: e.coupling, "path": lambda e: e.control[:, :3]}
     return (
         Figure.over_time(
             "Coupling error",
@@ -230,17 +248,21 @@ def _figures(
         Figure.over_time(
             "Target out of reach",
             "norm (m, rad)",
-            far.t,
+            long,
             {
-                "coupling": norm(errors["out of reach"].coupling),
-                "path": norm(errors["out of reach"].control[:, :3]),
+                f"{part}, {plant}": norm(take(errors[name]))
+                for part, take in parts.items()
+                for plant, name in FAR.items()
             },
             logarithmic=True,
         ),
         Figure.over_time(
             "Speed out of reach",
             "largest share of a joint's limit",
-            far.t,
-            {"speed": (np.abs(far.v) / speeds).max(axis=1)},
+            long,
+            {
+                plant: (np.abs(far[name].v) / _speed_limits(far[name])).max(axis=1)
+                for plant, name in FAR.items()
+            },
         ),
     )
