@@ -9,7 +9,7 @@ import casadi as ca
 import numpy as np
 
 from framefree.errors import FramefreeError
-from framefree.machine import Machine
+from framefree.machine import JointStop, Machine
 from framefree.machine.closure import LoopClosure
 from framefree.machine.pair_force import conservative
 from framefree.machine.units import SINGULAR, Units, definiteness, linear_velocities
@@ -212,7 +212,7 @@ def relative(value: np.ndarray, expected: np.ndarray, scale: Any = 0.0) -> float
 def without_losses(machine: Machine) -> Machine:
     """Return the machine without friction, dampers and drag, in still fluid.
 
-    Of interactions the slopes of their energies are left.
+    Of interactions the slopes of their energies are left; stops, which set in at a kink, go.
     """
     smooth_joint = {"damping": 0.0, "friction": 0.0, "friction_asymmetry": 0.0}
     joints = [replace(j, **smooth_joint) if j.nv else j for j in machine.joints]
@@ -220,7 +220,8 @@ def without_losses(machine: Machine) -> Machine:
     if fluid is not None:
         smooth = [body.inert for body in fluid.immersed if body.inert is not None]
         fluid = replace(fluid, immersed=smooth, current=(0.0, 0.0, 0.0))
-    tendons = [replace(t, damping=0.0, friction=0.0) for t in machine.tendons]
+    held = [t for t in machine.tendons if not isinstance(t, JointStop)]
+    tendons = [replace(t, damping=0.0, friction=0.0) for t in held]
     kept = conservative(machine.interactions)
     return replace(
         machine, joints=joints, dampers=(), tendons=tendons, fluid=fluid, interactions=kept

@@ -30,6 +30,7 @@ from framefree.machine.frame import Frame
 from framefree.machine.immersed import Immersed, ImmersedBox, ImmersedEllipsoid
 from framefree.machine.interaction import Interaction
 from framefree.machine.joint import Joint
+from framefree.machine.joint_stop import JointStop, Stops
 from framefree.machine.joints import (
     Continuous,
     Custom,
@@ -86,6 +87,7 @@ __all__ = [
     "JointForce",
     "JointKind",
     "JointMuscle",
+    "JointStop",
     "JointTendon",
     "Keyframe",
     "LaggedActivation",
@@ -111,6 +113,7 @@ __all__ = [
     "SpinningPropeller",
     "Spring",
     "StateError",
+    "Stops",
     "Tendon",
     "TendonActuator",
     "TendonForce",

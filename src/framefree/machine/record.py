@@ -17,6 +17,7 @@ from framefree.machine.fluid import Fluid
 from framefree.machine.frame import Frame
 from framefree.machine.immersed import Immersed, ImmersedBox, ImmersedEllipsoid
 from framefree.machine.joint import Joint
+from framefree.machine.joint_stop import JointStop
 from framefree.machine.keyframe import Keyframe
 from framefree.machine.loop import Loop
 from framefree.machine.part import Part
@@ -60,6 +61,7 @@ _OTHERS = [
     ImmersedBox,
     ImmersedEllipsoid,
     Joint,
+    JointStop,
     JointTendon,
     Keyframe,
     Linear,

@@ -134,7 +134,7 @@ class Tendon(Part, ABC):
         """Coulomb friction, smooth through rest: friction tanh(rate / friction_width)."""
         return self.friction * casadi.tanh(rate / self.friction_width)
 
-    def lost_force(self, rate: Any) -> Any:
+    def lost_force(self, length: Any, rate: Any) -> Any:
         """Return damping and friction."""
         return self.damping_force(rate) + self.friction_force(rate)
 

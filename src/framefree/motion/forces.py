@@ -222,10 +222,10 @@ def potential(bodies: Bodies, x: Matrix) -> Matrix:
     return total
 
 
-def dissipation(bodies: Bodies, v: Matrix) -> Matrix:
+def dissipation(bodies: Bodies, x: Matrix, v: Matrix) -> Matrix:
     """Power (W) turned into heat by dampers, interactions, friction and drag (in the fluid)."""
     machine = bodies.machine
-    lost = _joint_losses(machine, v) + _tendon_losses(bodies, v)
+    lost = _joint_losses(machine, v) + _tendon_losses(bodies, x, v)
     for damper in machine.dampers:
         xi = bodies.relative_twist(*bodies.relative(damper))
         lost += ca.dot(xi, damper.wrench(xi))
@@ -239,9 +239,10 @@ def dissipation(bodies: Bodies, v: Matrix) -> Matrix:
     return lost
 
 
-def passive_power(bodies: Bodies, v: Matrix) -> Matrix:
+def passive_power(bodies: Bodies, x: Matrix, v: Matrix) -> Matrix:
     """Power (W) that friction, dampers, interactions and a moving fluid give to the machine."""
-    given = interaction_power(bodies) - _joint_losses(bodies.machine, v) - _tendon_losses(bodies, v)
+    given = interaction_power(bodies) - _joint_losses(bodies.machine, v)
+    given -= _tendon_losses(bodies, x, v)
     for frame, wrench in _lossy(bodies):
         given += ca.dot(bodies.twist(frame), wrench)
     return given
@@ -257,12 +258,12 @@ def _joint_losses(machine: Machine, v: Matrix) -> Matrix:
     return lost
 
 
-def _tendon_losses(bodies: Bodies, v: Matrix) -> Matrix:
-    lost, x = ca.SX(0), ca.SX(bodies.machine.nx, 1)
+def _tendon_losses(bodies: Bodies, x: Matrix, v: Matrix) -> Matrix:
+    lost = ca.SX(0)
     for tendon in bodies.machine.tendons:
         if tendon.lossy:
-            rate = tendons.motion(tendon, bodies, x, v).rate
-            lost += rate * tendon.lost_force(rate)
+            at = tendons.motion(tendon, bodies, x, v)
+            lost += at.rate * tendon.lost_force(at.length, at.rate)
     return lost
 
 

@@ -277,12 +277,12 @@ class State(ABC):
     @cached_property
     def dissipation(self) -> Matrix:
         """Power (W) lost in dampers, friction and drag."""
-        return forces.dissipation(self.bodies, self.joint_v)
+        return forces.dissipation(self.bodies, self.joint_x, self.joint_v)
 
     @cached_property
     def passive_power(self) -> Matrix:
         """Power (W) that friction, dampers and a moving fluid give: mostly negative."""
-        return forces.passive_power(self.bodies, self.joint_v)
+        return forces.passive_power(self.bodies, self.joint_x, self.joint_v)
 
     def power(self, load: Load) -> Matrix:
         """Return the rate of the energy (W) under a load."""

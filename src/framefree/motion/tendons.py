@@ -60,7 +60,7 @@ def motion(tendon: Tendon, bodies: "Bodies", x: Matrix, v: Matrix) -> TendonMoti
 
 def resistance(tendon: Tendon, at: TendonMotion) -> Matrix:
     """Return the force along a tendon that stands on the left: spring, damping and friction."""
-    total = tendon.lost_force(at.rate) if tendon.lossy else ca.SX(0)
+    total = tendon.lost_force(at.length, at.rate) if tendon.lossy else ca.SX(0)
     return total + tendon.spring_force(at.length) if tendon.has_spring else total
 
 

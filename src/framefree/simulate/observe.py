@@ -19,7 +19,7 @@ from framefree.simulate.plants import Signal, plant_signals
 
 Matrix = Any
 
-RECORDED = ("energy", "constraint", "interaction", "joint_wrench")
+RECORDED = ("energy", "constraint", "interaction", "stop", "joint_wrench")
 """What is recorded of a plant by default, as far as it has it."""
 
 
@@ -116,7 +116,7 @@ class Observer:
         available = plant_signals(state, load)
         for word in record:
             # What is recorded by default is left out where a plant has none of it.
-            if word not in (*available, "constraint", "interaction") and record != RECORDED:
+            if word not in (*available, "constraint", "interaction", "stop") and record != RECORDED:
                 raise SimulationError(
                     f"`record` cannot be `{word}`; choose from: {', '.join(available)}"
                 )

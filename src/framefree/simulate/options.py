@@ -12,7 +12,7 @@ import numpy as np
 from framefree.control.estimation import ForceObserver, StateEstimator
 from framefree.control.law import AnyLaw
 from framefree.control.references.base import Reference
-from framefree.machine import Machine
+from framefree.machine import Machine, Stops
 from framefree.motion import Constrained, Equations
 from framefree.simulate.actuation import Drive, FirstOrder
 from framefree.simulate.describe import described, machine_data, versions
@@ -61,6 +61,7 @@ class SimulationOptions:
     record: tuple[str, ...]
     threads: int
     contacts: bool = False
+    stops: Stops | None = None
     choice: str = ""
 
     def __post_init__(self) -> None:
@@ -72,6 +73,8 @@ class SimulationOptions:
             raise SimulationError(f"`plant` must be one of {', '.join(PLANTS)}, got {self.plant!r}")
         if self.contacts:
             self._check_contacts()
+        if not (self.stops is None or isinstance(self.stops, Stops)):
+            raise SimulationError(f"`stops` must be True, False or Stops(...), got {self.stops!r}")
         if self.delay < 0 or self.delay != int(self.delay):
             raise SimulationError(f"`delay` must be a whole number, got {self.delay}")
         for name in ("noise", "delay", "predict", "sensors", "estimator", "observer"):
@@ -132,14 +135,15 @@ class SimulationOptions:
             return replace(self, choice="as asked for")
         if self.plant == "mujoco":
             return replace(self, integrator=EXPLICIT, choice="the default with MuJoCo")
+        plant = scene.machine if self.stops is None else self.stops.on(scene.machine)
         motion = unstable_motion(
-            scene.machine, np.atleast_2d(scene.parameters)[0], np.atleast_2d(scene.x), self.dt
+            plant, np.atleast_2d(scene.parameters)[0], np.atleast_2d(scene.x), self.dt
         )
         if motion is None:
             return replace(self, integrator=EXPLICIT, choice="the default")
         why = (
-            f"servos, dampers or springs act at {motion.rate:.3g} 1/s on `{motion.name}`, too fast "
-            f'for steps of {self.dt:g} s by "{EXPLICIT}"'
+            f"servos, dampers, springs or stops act at {motion.rate:.3g} 1/s on `{motion.name}`, "
+            f'too fast for steps of {self.dt:g} s by "{EXPLICIT}"'
         )
         return replace(self, integrator=STIFF, choice=why)
 
@@ -269,6 +273,10 @@ class SimulationOptions:
             x, v = (np.broadcast_to(array, (batch, array.shape[-1])) for array in (x, v))
         if self.drive is not None:
             self.drive.check(machine, self.dt)
+        if self.stops is not None:
+            if not isinstance(machine, Machine):
+                raise SimulationError("`stops` need a machine with joints that have limits")
+            self.stops.parts(machine)  # raises where there can be none
         return Scene(machine, law, reference, own, of_law, x, v), batch
 
     def _first_state(

@@ -6,7 +6,9 @@ from typing import Any, NamedTuple
 import casadi as ca
 
 from framefree.machine import Machine
-from framefree.motion import Equations, State, equations, forces
+from framefree.machine.joint_stop import stops_of
+from framefree.machine.units import translations
+from framefree.motion import Equations, State, equations, forces, tendons
 from framefree.motion.load import Load
 from framefree.motion.quantities import Output, scalar, table, vector
 
@@ -49,6 +51,8 @@ def plant_signals(state: State, load: Load) -> dict[str, Callable[[], dict[str, 
     offered = {word: make for word, make in known.items() if word in state.equations.offers}
     if state.machine.interactions:
         offered["interaction"] = lambda: _interaction(state)
+    if stops_of(state.machine):
+        offered["stop"] = lambda: _stop(state)
     if state.equations.keeps:
         offered["constraint"] = lambda: _constraint(state)
     return offered
@@ -91,6 +95,19 @@ def _interaction(state: State) -> dict[str, Signal]:
             made = scalar(value) if ca.SX(value).numel() == 1 else vector(ca.SX(value))
             signals[f"{force.name}.{word}"] = Signal(made, units=(unit,))
     return signals
+
+
+def _stop(state: State) -> dict[str, Signal]:
+    """Return the force of every stop on its coordinate, and what is lost."""
+    stops = stops_of(state.machine)
+    pushes = [-tendons.resistance(stop, state.tendon(stop.name)) for stop in stops]
+    names = tuple(stop.coordinate for stop in stops)
+    lengths = dict(zip(state.machine.x_names, translations(state.machine), strict=True))
+    units = tuple("N" if lengths[name] else "Nm" for name in names)
+    return {
+        "stop_force": Signal(vector(ca.vertcat(*pushes)), names, units),
+        "dissipation": Signal(scalar(state.dissipation), units=("W",)),
+    }
 
 
 def _constraint(state: State) -> dict[str, Signal]:

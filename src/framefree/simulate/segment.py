@@ -102,6 +102,10 @@ class Segment:
                 "`formulation` belongs to another machine; where an event changes the machine it "
                 "must be given by name"
             )
+        if isinstance(formulation, Equations) and options.stops is not None:
+            raise SimulationError(
+                "`stops` are added to the plant's own equations: give `formulation` by its name"
+            )
         return ControlLoop(
             native_plant(self._plant_machine, formulation),
             None if scene.law is None else scene.law.timed(self._timing),
@@ -119,9 +123,10 @@ class Segment:
 
     @property
     def _plant_machine(self) -> Any:
-        """The machine whose forces are ours: without contacts where MuJoCo has them."""
+        """The machine whose forces are ours: with stops, without contacts where MuJoCo has them."""
         machine = self.scene.machine
-        return without_contacts(machine) if self.options.contacts else machine
+        machine = without_contacts(machine) if self.options.contacts else machine
+        return machine if self.options.stops is None else self.options.stops.on(machine)
 
     @property
     def _timing(self) -> Timing:

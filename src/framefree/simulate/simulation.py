@@ -10,7 +10,7 @@ from framefree.control.estimation import ForceObserver, StateEstimator
 from framefree.control.law import AnyLaw
 from framefree.control.references.base import Reference
 from framefree.errors import FramefreeWarning
-from framefree.machine import Machine
+from framefree.machine import Machine, Stops
 from framefree.motion import Equations
 from framefree.motion.redundant import System
 from framefree.simulate.disturbances import Disturbance
@@ -41,6 +41,7 @@ def simulate(
     dt: float,
     plant: str = "native",
     contacts: bool = False,
+    stops: bool | Stops = False,
     formulation: str | Equations | None = None,
     integrator: str | Integrator | Adaptive | None = None,
     control_dt: float | None = None,
@@ -90,6 +91,9 @@ def simulate(
         Whether MuJoCo solves contacts itself, as hard ones: between geoms of the MJCF file that the
         machine was read from, and between the shapes of its `Contact` parts, whose compliant forces
         are then not applied. Without, contacts are compliant on both plants.
+    stops : bool or Stops
+        Whether joints of the plant run into compliant stops at their limits; `Stops` says how stiff
+        these are. Without, limits of joints are data for controllers, and nothing stops a joint.
     formulation : str or Equations, optional
         Of the native plant; by default "constrained" for a machine with loops or couplings, "tree"
         for others.
@@ -104,8 +108,7 @@ def simulate(
     disturbances : iterable of Disturbance
         `Pulse`, `Push`.
     limits : bool
-        Whether inputs and motor forces stay within their limits. Limits of
-        joints are data for controllers; the simulation does not enforce them.
+        Whether inputs and motor forces stay within their limits.
     lag : float, (nu,) or Drive, optional
         Time constants of the inputs in s, or any other dynamics of the drives.
     noise : Noise, optional
@@ -140,7 +143,7 @@ def simulate(
         another.
     record : iterable of str
         What to record of the plant: "energy", "momentum", "joint_wrench", "constraint",
-        "interaction". By default all but the momentum, as far as the plant has it.
+        "interaction", "stop". By default all but the momentum, as far as the plant has it.
     threads : int
         Number of threads among which many trajectories are split.
     progress : bool or callable, optional
@@ -189,6 +192,7 @@ def simulate(
         record=tuple(record),
         threads=threads,
         contacts=bool(contacts),
+        stops=(Stops() if stops else None) if isinstance(stops, bool) else stops,
     )
     scene, batch = options.first_scene(
         subject, law, reference, (x0, v0), (parameters, law_parameters)

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from framefree.machine import Machine
+from framefree.machine import JointStop, Machine
 from framefree.machine.actuators import Actuator, TendonActuator
+from framefree.machine.joint_stop import stops_of
 from framefree.machine.values import is_symbolic
 from framefree.motion.tree import Tree
 from framefree.simulate.implicit import actuator_slopes
@@ -51,6 +52,7 @@ def unstable_motion(
         return None
     rng = np.random.default_rng(0)
     states = [*x[:STATES], machine.neutral(), *(machine.random(rng) for _ in range(STATES))]
+    states += [_pressed(machine, stop) for stop in stops_of(machine)]
     matrices, rest = _matrices(machine), np.zeros(machine.nv)
     worst = None
     for state in states:
@@ -59,6 +61,15 @@ def unstable_motion(
         if motion is not None and (worst is None or motion.rate > worst.rate):
             worst = motion
     return worst
+
+
+def _pressed(machine: Machine, stop: JointStop) -> np.ndarray:
+    """Return a configuration in which one joint presses lightly against its stop."""
+    x, k = machine.neutral(), machine.x_names.index(stop.coordinate)
+    low, high = (float(end) for end in stop.rest)
+    far = np.finfo(float).max
+    x[k] = np.nextafter(high, far) if high < far else np.nextafter(low, -far)
+    return x
 
 
 def _has_fast_parts(machine: Machine) -> bool:
