@@ -26,6 +26,7 @@ from framefree.geometry import se3
 from framefree.machine import Wrench, motors
 from framefree.motion.actuation import input_bias, input_matrix
 from framefree.motion.tree import Tree
+from framefree.simulate import Push
 
 LAWS = ("velocity", "pose", "end")
 
@@ -330,6 +331,59 @@ def test_the_port_explains_a_motion():
     assert np.allclose(port.residual(x, v, a, u), push, atol=1e-9)
     assert port.known[:2] == ("weight", "gyroscopic wrenches")
     assert "spring `spring2`" in port.known
+
+
+def test_the_port_of_batches_and_tunable_machines_and_the_wrenches_on_bodies():
+    machine = chain(3, port="motors").tunable("body2.mass")
+    heavy = machine.with_parameters({"body2.mass": 3.0})
+    rng, rows = np.random.default_rng(7), 5
+    x = machine.numeric.random(rng, rows)
+    v, a = rng.normal(size=(2, rows, machine.nv))
+    u = rng.normal(size=(rows, machine.nu))
+    port, numbers = VirtualPort(machine), {"body2.mass": 3.0}
+    eom = ff.equations(heavy, "tree")
+    force = np.array(
+        [evaluate(eom.functions["input_matrix"], one) @ w for one, w in zip(x, u, strict=True)]
+    )
+    whole = eom.inverse(x, v, a)
+    assert np.allclose(port.measured(x, v, a, numbers), whole, atol=1e-10)
+    assert np.allclose(port.residual(x, v, a, u, numbers), whole - force, atol=1e-10)
+    assert not np.allclose(port.measured(x, v, a), whole, atol=1e-3)  # of the default mass
+    assert np.array_equal(
+        port.residual(x[1], v[1], a[1], u[1], numbers), port.residual(x, v, a, u, numbers)[1]
+    )
+    # What bodies need, carried to the joints, is the whole port but for the joints' own parts.
+    wrenches = port.body_wrenches(x, v, a, numbers)
+    assert wrenches.shape == (rows, len(machine.bodies), 6)
+    bare = replace(
+        heavy,
+        joints=[
+            replace(j, damping=0.0, friction=0.0, stiffness=0.0, armature=0.0) for j in heavy.joints
+        ],
+    )
+    plain = ff.equations(bare, "tree")
+    for k in range(rows):
+        jacobians = [plain.jacobian(x[k], body.name) for body in bare.bodies]
+        carried = sum(J.T @ w for J, w in zip(jacobians, wrenches[k], strict=True))
+        assert np.allclose(carried, plain.inverse(x[k], v[k], a[k]), atol=1e-9)
+
+
+def test_the_port_explains_a_recorded_run():
+    machine = chain(2, port="motors")
+    push = Push(machine.bodies[1].name, lambda t: (0.0, 2.0, 0.0, 0.0, 0.0, 0.0), axes="frame")
+    run = ff.simulate(
+        machine, duration=0.05, dt=1e-3, disturbances=[push], record=("acceleration",)
+    )
+    rest = VirtualPort(machine).residual_of(run)
+    eom = ff.equations(machine, "tree")
+    for k in (0, 20, 50):
+        J = eom.jacobian(run.x[k], machine.bodies[1].name)
+        assert np.allclose(rest[k], J.T @ np.array([0, 2.0, 0, 0, 0, 0]), atol=1e-9)
+    without = ff.simulate(machine, duration=0.01, dt=1e-3)
+    with pytest.raises(ControlError, match="has no accelerations"):
+        VirtualPort(machine).residual_of(without)
+    with pytest.raises(ControlError, match="coordinates"):
+        VirtualPort(chain(3, port="motors")).residual_of(run)
 
 
 @pytest.mark.parametrize("held", [False, True])

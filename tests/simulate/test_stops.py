@@ -111,7 +111,13 @@ def test_force_and_energy_belong_together_and_nothing_acts_inside_the_range():
 
 @pytest.mark.parametrize("formulation", ["maximal", "constrained"])
 def test_formulations_agree_beyond_the_range(formulation):
-    start = {"x0": [1.1, -0.98], "v0": [2.0, -3.0], "duration": 0.2, "dt": 1e-3, "integrator": "rk4"}
+    start = {
+        "x0": [1.1, -0.98],
+        "v0": [2.0, -3.0],
+        "duration": 0.2,
+        "dt": 1e-3,
+        "integrator": "rk4",
+    }
     stops = Stops(stiffness=300.0, damping=0.5)
     expected = ff.simulate(two_links(), **start, stops=stops)
     assert expected.x[:, 0].max() > 1.22

@@ -197,9 +197,9 @@ def _value(given: Any, name: str) -> Any:
 
 def _damping_for(restitution: float) -> float:
     """Return c v_in for v_out / v_in, from c (v_in + v_out) = log((1 + c v_in) / (1 - c v_out))."""
-    from scipy.optimize import brentq  # scipy takes long to import
+    from scipy.optimize import root_scalar  # scipy takes long to import
 
     def gap(share: float) -> float:
         return np.log((1 + share) / (1 - restitution * share)) - share * (1 + restitution)
 
-    return float(brentq(gap, 1e-3, (1 - 1e-9) / restitution))
+    return float(root_scalar(gap, bracket=(1e-3, (1 - 1e-9) / restitution)).root)

@@ -21,6 +21,8 @@ Matrix = Any
 
 RECORDED = ("energy", "constraint", "interaction", "stop", "joint_wrench")
 """What is recorded of a plant by default, as far as it has it."""
+FROM_ALL_FORCES = ("joint_wrench", "acceleration")
+"""What our equations give only where they know all forces, those of contacts included."""
 
 
 ESTIMATE_UNITS = {

@@ -21,7 +21,7 @@ from framefree.simulate.errors import SimulationError
 from framefree.simulate.events import Event, Scene
 from framefree.simulate.integrators import INTEGRATORS, Integrator
 from framefree.simulate.noise import Noise
-from framefree.simulate.observe import RECORDED
+from framefree.simulate.observe import FROM_ALL_FORCES, RECORDED
 from framefree.simulate.runners import Adaptive, Clock
 from framefree.simulate.sensors import Sensor
 from framefree.simulate.stiffness import unstable_motion
@@ -99,9 +99,10 @@ class SimulationOptions:
                 '`contacts=True` means MuJoCo\'s own contacts and needs `plant="mujoco"`; the '
                 "native plant has the `Contact` parts of its machine without it"
             )
-        if "joint_wrench" in self.record and self.record != RECORDED:
+        words = [word for word in FROM_ALL_FORCES if word in self.record]
+        if words and self.record != RECORDED:
             raise SimulationError(
-                "`record` cannot be `joint_wrench` with `contacts=True`: our equations, which "
+                f"`record` cannot be `{words[0]}` with `contacts=True`: our equations, which "
                 "give it, do not know MuJoCo's contact forces"
             )
 

@@ -7,7 +7,7 @@ import casadi as ca
 
 from framefree.machine import Machine
 from framefree.machine.joint_stop import stops_of
-from framefree.machine.units import translations
+from framefree.machine.units import linear_velocities, translations
 from framefree.motion import Equations, State, equations, forces, tendons
 from framefree.motion.load import Load
 from framefree.motion.quantities import Output, scalar, table, vector
@@ -49,6 +49,8 @@ def plant_signals(state: State, load: Load) -> dict[str, Callable[[], dict[str, 
         "joint_wrench": lambda: _joint_wrench(state, load),
     }
     offered = {word: make for word, make in known.items() if word in state.equations.offers}
+    if state.v.shape[0] == state.machine.nv:
+        offered["acceleration"] = lambda: _acceleration(state, load)
     if state.machine.interactions:
         offered["interaction"] = lambda: _interaction(state)
     if stops_of(state.machine):
@@ -69,6 +71,13 @@ def _momentum(state: State) -> dict[str, Signal]:
         for name, value in state.momentum.items()
         if name in MOMENTUM_UNITS
     }
+
+
+def _acceleration(state: State, load: Load) -> dict[str, Signal]:
+    """Return the accelerations of the joints."""
+    units = tuple("m/s^2" if one else "rad/s^2" for one in linear_velocities(state.machine))
+    names = state.machine.v_names
+    return {"acceleration": Signal(vector(state.forward(load)), names, units)}
 
 
 def _joint_wrench(state: State, load: Load) -> dict[str, Signal]:

@@ -21,7 +21,7 @@ from framefree.simulate.integrators.base import ExplicitIntegrator
 from framefree.simulate.law_output import LawOutput
 from framefree.simulate.loop import ControlLoop
 from framefree.simulate.noise import NoiseSource
-from framefree.simulate.observe import Observer
+from framefree.simulate.observe import FROM_ALL_FORCES, Observer
 from framefree.simulate.options import SimulationOptions
 from framefree.simulate.plants import native_plant
 from framefree.simulate.predict import Predictor
@@ -83,7 +83,7 @@ class Segment:
         else:
             self.loop = self._make_loop()
             # Wrenches in joints follow from all forces, those of an engine's contacts too.
-            unknown = ("joint_wrench",) if options.contacts else ()
+            unknown = FROM_ALL_FORCES if options.contacts else ()
             self.observer = Observer(self.loop, options.record, unknown)
             self.runner = self._make_runner()
         self._latest: tuple[int, LoopStates] | None = None

@@ -143,7 +143,8 @@ def simulate(
         another.
     record : iterable of str
         What to record of the plant: "energy", "momentum", "joint_wrench", "constraint",
-        "interaction", "stop". By default all but the momentum, as far as the plant has it.
+        "interaction", "stop", "acceleration". By default all but momentum and acceleration, as far
+        as the plant has it.
     threads : int
         Number of threads among which many trajectories are split.
     progress : bool or callable, optional

@@ -11,6 +11,7 @@ exactly where the actuators can do that, and otherwise by the u whose accelerati
 the metric of the kinetic energy (Gauss): B^T M^-1 (T^T tau_c - B u - bias) = 0.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -24,12 +25,15 @@ from framefree.control.shared.input_map import rank
 from framefree.control.shared.limits import limited
 from framefree.control.shared.model import Model, at_configurations
 from framefree.geometry import se3
+from framefree.kernel import Kernel, compile
 from framefree.machine import Machine, Wrench
 from framefree.machine.part import set_field
-from framefree.machine.values import constant_pose
-from framefree.motion.actuation import input_matrix
-from framefree.motion.spatial import Matrix, SpatialWrench, Step
+from framefree.machine.values import constant, constant_pose
+from framefree.motion import forces
+from framefree.motion.actuation import input_bias, input_matrix
+from framefree.motion.spatial import Inertia, Matrix, SpatialWrench, Step, Twist
 from framefree.motion.tree import Tree
+from framefree.motion.tree.state import TreeState
 
 SAMPLES = 8
 
@@ -80,17 +84,89 @@ class VirtualPort:
             known += [f"{what} of joint `{joint.name}`" for what, has in parts.items() if has]
         return tuple(known + (["fluid"] if machine.fluid is not None else []))
 
-    def measured(self, x: Any, v: Any, a: Any) -> np.ndarray:
+    def measured(self, x: Any, v: Any, a: Any, parameters: Any = None) -> np.ndarray:
         """Return the joint forces (nv) ``T^T tau`` of the whole port in a motion: M a + bias.
 
-        x, v, a are of the joints.
+        Parameters
+        ----------
+        x, v, a : (nx,), (nv,), (nv,) or (batch, ...)
+            Of the joints: configuration, velocity and acceleration.
+        parameters : mapping, (n,) or (batch, n), optional
+            Values of the machine's tunable numbers; by default their own.
         """
-        return self._tree.functions["inverse"](x, v, a).full().ravel()
+        return self._explained(x, v, a, None, parameters)[0]
 
-    def residual(self, x: Any, v: Any, a: Any, u: Any) -> np.ndarray:
-        """Return what of the port (nv) the actuators' inputs u do not explain: contact and such."""
-        B, bias = (self._tree.functions[name] for name in ("input_matrix", "input_bias"))
-        return self.measured(x, v, a) - (B(x) @ ca.DM(u) + bias(x, v)).full().ravel()
+    def residual(self, x: Any, v: Any, a: Any, u: Any, parameters: Any = None) -> np.ndarray:
+        """Return what of the port (nv) the actuators' inputs u do not explain: contact and such.
+
+        Arguments as in `measured`, and u (nu,) or (batch, nu).
+        """
+        return self._explained(x, v, a, u, parameters)[1]
+
+    def body_wrenches(self, x: Any, v: Any, a: Any, parameters: Any = None) -> np.ndarray:
+        """Return what joints and port together put on every body: M dnu - F_known (bodies, 6).
+
+        In body axes, linear first. A motion tells no more of single bodies: in tau - J^T lam the
+        wrenches lam of the joints may be anything. The joints' own springs, friction and rotors
+        are not part of it; what they need is left in ``measured - T^T (these)``.
+        """
+        return self._explained(x, v, a, None, parameters)[2]
+
+    def residual_of(self, run: Any) -> np.ndarray:
+        """Return `residual` at every row of a run, (rows, nv) or (batch, rows, nv).
+
+        The run must be of the same joints and inputs, with accelerations recorded:
+        ``simulate(..., record=("acceleration", ...))``.
+
+        Raises
+        ------
+        ControlError
+            If the run has no accelerations, or other joints or inputs.
+        """
+        if "acceleration" not in run.signals:
+            raise ControlError(
+                "the run has no accelerations: record them by "
+                '`simulate(..., record=("energy", "acceleration"))`'
+            )
+        parts = [np.asarray(part) for part in (run.x, run.v, run.signals["acceleration"], run.u)]
+        machine, sizes = self.machine, [part.shape[-1] for part in parts]
+        if sizes != [machine.nx, machine.nv, machine.nv, machine.nu]:
+            raise ControlError(
+                f"the run has {sizes[0]} coordinates, {sizes[1]} velocities and {sizes[3]} inputs; "
+                f"`{machine.name}` has {machine.nx}, {machine.nv} and {machine.nu}"
+            )
+        rows = parts[0].shape[:-1]
+        flat = [part.reshape(-1, part.shape[-1]) for part in parts]
+        return self.residual(*flat).reshape(*rows, machine.nv)
+
+    def _explained(
+        self, x: Any, v: Any, a: Any, u: Any, parameters: Any
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the whole port, its residual, and the wrenches on bodies."""
+        machine = self.machine
+        rows = np.shape(x)[:-1]
+        u = np.zeros((*rows, machine.nu)) if u is None else u
+        given = parameters is None or isinstance(parameters, Mapping)
+        numbers = machine.parameters.values(parameters) if given else np.asarray(parameters, float)
+        tunable = [np.broadcast_to(numbers, (*rows, numbers.shape[-1]))] if len(numbers) else []
+        whole, rest, wrenches = self._kernel(x, v, a, u, *tunable)
+        return whole, rest, wrenches.reshape(*rows, len(machine.bodies), 6)
+
+    @cached_property
+    def _kernel(self) -> Kernel:
+        machine = self.machine
+        x, v = ca.SX.sym("x", machine.nx), ca.SX.sym("v", machine.nv)
+        a, u = ca.SX.sym("a", machine.nv), ca.SX.sym("u", machine.nu)
+        state = self._tree.at(x, v)
+        whole = state.inverse(a)
+        rest = whole - input_matrix(state) @ u - input_bias(state)
+        wrenches = ca.vertcat(ca.SX(0, 1), *_needed(state, a))
+        symbols = machine.parameters.symbols
+        inputs = {"x": x, "v": v, "a": a, "u": u}
+        inputs |= {"parameters": symbols} if len(machine.parameters) else {}
+        outputs = [ca.densify(ca.SX(part)) for part in (whole, rest, wrenches)]
+        names = ["measured", "residual", "wrenches"]
+        return compile(ca.Function("port", [*inputs.values()], outputs, [*inputs], names))
 
     @cached_property
     def _tree(self) -> Tree:
@@ -147,6 +223,23 @@ class VirtualPort:
     def limited(self) -> bool:
         """Whether anything limits what the actuators give: then not every command is realised."""
         return limited(self.machine)
+
+
+def _needed(state: TreeState, a: Matrix) -> list[Matrix]:
+    """Return M dnu - F_known (6) of every body, in body axes."""
+    machine = state.machine
+    known, added = forces.body_wrenches(state.bodies), forces.added_masses(machine)
+    needed = []
+    for i, body in enumerate(machine.bodies):
+        J, M = state.jacobian(body.name), Inertia.of(ca.SX(constant(body.moments.matrix6)))
+        twist = Twist.of(ca.densify(ca.SX(state.bodies.twists[i])))
+        rate = J.value @ a + J.rate @ state.v
+        up = se3.rotation(state.bodies.poses[i]).T @ -ca.SX(machine.gravity)
+        total = M.matrix @ (rate + ca.vertcat(up, ca.SX(3, 1)))
+        total += twist.cross_wrench(M.times(twist)).vector
+        total += 0 if added[i] is None else added[i] @ rate
+        needed.append(total if known[i] is None else total - known[i])
+    return needed
 
 
 def _full_ports(machine: Machine) -> tuple[Any, ...] | None:
