@@ -21,7 +21,9 @@ run) and give
    not have. Such a law works without as well;
 7. ``follows_time``: whether it hands the time to its model. Only such a law can have a machine with
    interactions that depend on time;
-8. ``units``: units of its signals, for the record: {"V": "J"}.
+8. ``measures``: names of the sensors whose readings it needs beside its state. It finds them among
+   the reference signals, under these names; runs record them;
+9. ``units``: units of its signals, for the record: {"V": "J"}.
 
 A law that cannot be written as expressions, such as one with an iterative solver in it, is a
 `NumericLaw`: it gives ``command`` on NumPy arrays instead of ``control``, says in ``signals`` what
@@ -105,6 +107,7 @@ class AnyLaw(ABC):
     machine: Machine
     needs: tuple[str, ...] = ()
     takes: tuple[str, ...] = ()
+    measures: tuple[str, ...] = ()
     follows_time: ClassVar[bool] = False
     units: ClassVar[Mapping[str, str]] = _NOTHING
 

@@ -28,7 +28,8 @@ class LawsTogether(Law):
     """Laws that act on one machine at the same time.
 
     A law `left` reads "left.x" where it needs "x" (`framefree.control.references.Named` gives it
-    that), and records "left.V" where it records "V".
+    that), and the sensor "left.force" where it measures "force"; it records "left.V" where alone it
+    would record "V".
 
     Parameters
     ----------
@@ -95,6 +96,11 @@ class LawsTogether(Law):
     def needs(self) -> tuple[str, ...]:
         """Names of the reference signals, each with that of its law."""
         return tuple(f"{name}.{one}" for name, law in self.laws.items() for one in law.needs)
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """Names of the sensors that the laws read, each with that of its law."""
+        return tuple(f"{name}.{one}" for name, law in self.laws.items() for one in law.measures)
 
     @property
     def takes(self) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from framefree.simulate.events import Change, Event, Grasp, Release, SetParamete
 from framefree.simulate.noise import Noise
 from framefree.simulate.run import Run
 from framefree.simulate.runners.adaptive import Adaptive
-from framefree.simulate.sensors import Encoders, Imu, PoseSensor, Sensor
+from framefree.simulate.sensors import Encoders, ForceSensor, Imu, PoseSensor, Sensor
 from framefree.simulate.simulation import simulate
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "Encoders",
     "Event",
     "FirstOrder",
+    "ForceSensor",
     "Grasp",
     "Imu",
     "Noise",

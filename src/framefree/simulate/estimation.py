@@ -1,10 +1,12 @@
 """What is known of the plant when a control period begins: its state, and forces unknown before.
 
     sensors --> estimators --> x, v --> observer --> unknown force
+       |
+       +--> readings that the law itself asks for (`measures`)
 
-Without sensors x and v are those that are measured, noise included. The observer is told the inputs
-that acted since the period before: those of the drive at both of its ends, under the command that
-was held.
+Without estimators x and v are those that are measured, noise included. The observer is told the
+inputs that acted since the period before: those of the drive at both of its ends, under the command
+that was held.
 """
 
 from collections.abc import Mapping
@@ -16,25 +18,41 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from framefree.control.estimation import ForceObserver, StateEstimator
+from framefree.control.estimation import ForceObserver, Reading, StateEstimator
 from framefree.control.shared.correspondence import Correspondence
 from framefree.machine import Machine
 from framefree.motion import State
 from framefree.simulate.actuation import Drive
 from framefree.simulate.errors import SimulationError
-from framefree.simulate.sensors import Acceleration, SensorArray
+from framefree.simulate.plant_forces import PlantForces
+from framefree.simulate.sensors import SensorArray
 
 Matrix = Any
 
 
 class Estimated(NamedTuple):
-    """State of the law's machine, the unknown force on it, the next memory, and what to record."""
+    """What is known where a control period begins.
+
+    Attributes
+    ----------
+    x, v : columns
+        State of the law's machine.
+    force : (nv) or None
+        The unknown force on it.
+    memory : column
+        The next memory.
+    signals : mapping of str to casadi matrix
+        What to record.
+    readings : mapping of str to column
+        What the law measures beside the state, by the names of the sensors.
+    """
 
     x: Matrix
     v: Matrix
     force: Matrix | None
     memory: Matrix
     signals: Mapping[str, Matrix]
+    readings: Mapping[str, Matrix]
 
 
 @dataclass(frozen=True)
@@ -47,11 +65,13 @@ class Estimation:
         Of the plant and the law's machine.
     sensors : SensorArray or None
     estimators : tuple of StateEstimator
-        For all joints of the law's machine where there are sensors.
+        For all joints of the law's machine, or none.
     observer : ForceObserver or None
     drive : Drive or None
     period : float
         Control period, s.
+    measures : tuple of str
+        Names of the sensors that the law itself reads.
     """
 
     known: Correspondence
@@ -60,28 +80,38 @@ class Estimation:
     observer: ForceObserver | None
     drive: Drive | None
     period: float
+    measures: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self._check_machines()
         if self.sensors is None and self.estimators:
             raise SimulationError("an `estimator` needs `sensors` to read")
-        if self.sensors is None:
+        self._check_readers()
+        if not self.estimators:
             return
-        there = {sensor.name for sensor in self.sensors.sensors}
-        for estimator in self.estimators:
-            for name in estimator.reads:
-                if name not in there:
-                    listed = ", ".join(f"`{known}`" for known in sorted(there))
-                    raise SimulationError(
-                        f"{type(estimator).__name__} reads the sensor `{name}`; given: {listed}"
-                    )
         estimated = [name for estimator in self.estimators for name in estimator.joints]
         for joint in self.model.joints:
             if joint.nv and estimated.count(joint.name) != 1:
                 raise SimulationError(
-                    f"with `sensors` the state of every joint of the law comes from one "
-                    f"`estimator`; that of `{joint.name}` comes from "
-                    f"{estimated.count(joint.name)}"
+                    f"with an `estimator` the state of every joint of the law comes from one; that "
+                    f"of `{joint.name}` comes from {estimated.count(joint.name)}"
+                )
+
+    def _check_readers(self) -> None:
+        """Refuse readers without a sensor, and sensors without a reader."""
+        there = [] if self.sensors is None else [sensor.name for sensor in self.sensors.sensors]
+        readers = [(type(part).__name__, part.reads) for part in self.estimators]
+        for reader, names in (*readers, ("the law", self.measures)):
+            for name in names:
+                if name not in there:
+                    listed = ", ".join(f"`{known}`" for known in sorted(there)) or "none"
+                    raise SimulationError(f"{reader} reads the sensor `{name}`; given: {listed}")
+        read = {name for _, names in (*readers, ("", self.measures)) for name in names}
+        for name in there:
+            if name not in read:
+                raise SimulationError(
+                    f"nothing reads the sensor `{name}`: give an `estimator` that does, or a law "
+                    "that measures it"
                 )
 
     def _check_machines(self) -> None:
@@ -101,12 +131,12 @@ class Estimation:
 
     # ------------------------------------------------------------------ memory
 
-    def first_memory(self, state: State, acceleration: Acceleration, drive: Matrix) -> Matrix:
+    def first_memory(self, state: State, acting: PlantForces, drive: Matrix) -> Matrix:
         """Return the memory at the first state of the plant and of its drive."""
         x, v = self.known.x(state.joint_x), self.known.v(state.joint_v)
         parts = [estimator.first_memory(x, v) for estimator in self.estimators]
         if self.sensors is not None:
-            parts.insert(0, self.sensors.first_memory(state, acceleration))
+            parts.insert(0, self.sensors.first_memory(state, acting))
         if self.observer is not None:
             parts += [ca.DM(self.observer.memory), drive]
         return ca.densify(ca.vertcat(ca.SX(0, 1), *parts))
@@ -125,7 +155,7 @@ class Estimation:
         self,
         memory: Matrix,
         state: State,
-        acceleration: Acceleration,
+        acting: PlantForces,
         measured: tuple[Matrix, Matrix],
         noise: Matrix,
         drive: Matrix,
@@ -133,7 +163,7 @@ class Estimation:
     ) -> Estimated:
         """Return what is known at a state of the plant.
 
-        `measured` are x and v where there are no sensors; `held` is the command that has acted
+        `measured` are x and v where there are no estimators; `held` is the command that has acted
         since the period before, `drive` the state of the drive now.
         """
         own, drive_before = self._split(memory, drive.shape[0])
@@ -141,9 +171,11 @@ class Estimation:
         x, v = (self.known.x(measured[0]), self.known.v(measured[1]))
         kept: list[Matrix] = []
         signals: dict[str, Matrix] = {}
+        readings: dict[str, Reading] = {}
         if self.sensors is not None:
-            readings, following = self.sensors.read(first, state, acceleration, noise)
+            readings, following = self.sensors.read(first, state, acting, noise)
             kept.append(following)
+        if self.estimators:
             x, v = ca.SX(self.model.nx, 1), ca.SX(self.model.nv, 1)
             for estimator, part in zip(self.estimators, parts, strict=True):
                 estimate = estimator.update(part, readings, self.period)
@@ -161,7 +193,9 @@ class Estimation:
             )
             kept += [following, drive]
             signals["unknown_force"] = force
-        return Estimated(x, v, force, ca.densify(ca.vertcat(ca.SX(0, 1), *kept)), signals)
+        following = ca.densify(ca.vertcat(ca.SX(0, 1), *kept))
+        measured_too = {name: readings[name].value for name in self.measures}
+        return Estimated(x, v, force, following, signals | measured_too, measured_too)
 
     def _split(self, memory: Matrix, drives: int) -> tuple[list[Matrix], Matrix]:
         """Return memories of the sensors, of every estimator and of the observer; and the drive."""

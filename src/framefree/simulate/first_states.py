@@ -28,6 +28,7 @@ def first_states(
         "pipe": np.tile(u, loop.delay),
         "held": u,
         "count": np.zeros(1),
+        "touch": np.zeros(loop.symbol("touch").shape[0]),
         "law_output": np.zeros(0 if output is None else output.size),
     }
     if "memory" in loop.states:
@@ -56,7 +57,7 @@ def _first_estimate(loop: ControlLoop, drive: np.ndarray, u: np.ndarray) -> Matr
     if estimation is None:
         return ca.SX(0, 1)
     state = loop.plant.at(s["x"], s["v"], s["time"])
-    return estimation.first_memory(state, loop.acceleration(state, s["time"], z, ca.DM(u)), z)
+    return estimation.first_memory(state, loop.forces_on(state, s["time"], z, ca.DM(u)), z)
 
 
 def _at_first(loop: ControlLoop, value: Matrix, given: Values) -> np.ndarray:

@@ -111,7 +111,8 @@ class LawSide:
         if pending is not None and self.predictor is not None:
             t = t + self.predictor.lead
             x, v = self.predictor(x, v, *pending, force)
-        reference = self._checked_reference(t)
+        readings = {} if estimated is None else estimated.readings
+        reference = {**self._checked_reference(t), **readings}
         if force is not None and self.law is not None and UNKNOWN_FORCE in self.law.takes:
             reference = {**reference, UNKNOWN_FORCE: force}
         return LawInputs(t, x, v, reference)

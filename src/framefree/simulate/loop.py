@@ -15,6 +15,8 @@ command held in between. Everything that one step hands to the next is a named s
     held         the command that acts; only where it is needed again: for predictions, estimates,
                  and where one step of the loop is one of the integrator; then also
     count        steps since it began to act
+    touch        wrenches of contacts that an engine solves itself, over the step before, on all
+                 bodies in their own axes; only where sensors may feel them
     law_output   the command of a law in numbers, which runners evaluate in Python, or natively
                  (`native_law.py`)
 
@@ -32,15 +34,16 @@ from framefree.control.law import AnyLaw, Command
 from framefree.control.references.base import Reference
 from framefree.machine import Machine
 from framefree.motion import Equations, State
+from framefree.motion.load import Load
 from framefree.simulate.actuation import Drive
 from framefree.simulate.disturbances import Disturbance, Moment
 from framefree.simulate.errors import SimulationError
 from framefree.simulate.estimation import Estimated, Estimation
 from framefree.simulate.integrators import DormandPrince, ExplicitIntegrator
 from framefree.simulate.law_side import LawInputs, LawSide, Pending
+from framefree.simulate.plant_forces import PlantForces
 from framefree.simulate.plant_side import PlantSide
 from framefree.simulate.predict import Predictor
-from framefree.simulate.sensors import Acceleration
 
 Matrix = Any
 Symbols = dict[str, Matrix]
@@ -79,6 +82,8 @@ class ControlLoop:
         What moves a measurement ahead before the law sees it; time and reference go with it.
     estimation : Estimation or None
         Sensors, estimators and observer between the plant and the law.
+    touched : bool
+        Whether an engine solves contacts that our equations do not know.
     """
 
     plant: Equations
@@ -93,6 +98,7 @@ class ControlLoop:
     noisy: bool = False
     predictor: Predictor | None = None
     estimation: Estimation | None = None
+    touched: bool = False
     symbols: Symbols = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -141,15 +147,16 @@ class ControlLoop:
 
     def _law_inputs(self, state: State) -> tuple[LawInputs, Estimated | None]:
         side, s = self.law_side, self.symbols
-        sensed = self.estimation is not None and self.estimation.sensors is not None
-        noise = None if sensed else s.get("noise")
+        noise = None if self._has_sensors else s.get("noise")
         measured = side.measure(s["time"], state.joint_x, state.joint_v, noise)
         estimated = None
         if self.estimation is not None:
             estimated = self.estimation(
                 s["estimate"],
                 state,
-                self.acceleration(state, s["time"], self.symbol("drive"), self.symbol("held")),
+                self.forces_on(
+                    state, s["time"], self.symbol("drive"), self.symbol("held"), s.get("touch")
+                ),
                 (measured.x, measured.v),
                 self.symbol("noise"),
                 self.symbol("drive"),
@@ -157,14 +164,17 @@ class ControlLoop:
             )
         return side.estimate(measured, self._pending, estimated), estimated
 
-    def acceleration(self, state: State, t: Matrix, drive: Matrix, held: Matrix) -> Acceleration:
-        """Return the function that gives the plant's accelerations as a control period begins."""
-
-        def acceleration() -> Matrix:
-            moment = Moment(t, t, self.symbols["h"])
-            return state.forward(self.plant_side.load(state, moment, drive, held)[0])
-
-        return acceleration
+    def forces_on(
+        self, state: State, t: Matrix, drive: Matrix, held: Matrix, touch: Matrix | None = None
+    ) -> PlantForces:
+        """Return what acts on the plant as a control period begins."""
+        side, moment = self.plant_side, Moment(t, t, self.symbols["h"])
+        return PlantForces(
+            state,
+            lambda: side.load(state, moment, drive, held)[0],
+            lambda: side.disturbed(state, moment),
+            ca.SX(0, 1) if touch is None else touch,
+        )
 
     def command_at(self, t: Matrix, state: State, memory: Matrix) -> Command:
         """Return the command of a law that is evaluated all the time, at a state as it is."""
@@ -313,7 +323,9 @@ class ControlLoop:
         """Names of all reference signals that the law gets, estimates among them."""
         names = tuple(self.law_side.references(ca.SX(0)))
         observed = self.estimation is not None and self.estimation.observer is not None
-        return (*names, *(self.law.takes if observed and self.law is not None else ()))
+        if self.law is None:
+            return names
+        return (*names, *(self.law.takes if observed else ()), *self.law.measures)
 
     def _function(self, name: str, outputs: dict[str, Matrix]) -> ca.Function:
         dense = [ca.densify(ca.SX(value)) for value in outputs.values()]
@@ -340,7 +352,7 @@ class ControlLoop:
     @property
     def states(self) -> tuple[str, ...]:
         """Names of the states of the loop, but for those that it does without."""
-        names = ("x", "v", "drive", "memory", "estimate", "pipe", "held", "count")
+        names = ("x", "v", "drive", "memory", "estimate", "pipe", "held", "count", "touch")
         names += ("law_output",)
         return tuple(name for name in names if name in self.symbols)
 
@@ -349,9 +361,14 @@ class ControlLoop:
         return self.symbols.get(name, ca.SX(0, 1))
 
     @property
+    def _has_sensors(self) -> bool:
+        return self.estimation is not None and self.estimation.sensors is not None
+
+    @property
     def _noise_size(self) -> int:
-        if self.estimation is not None and self.estimation.sensors is not None:
-            return len(self.estimation.sensors.deviations)
+        estimation: Any = self.estimation
+        if self._has_sensors:
+            return len(estimation.sensors.deviations)
         return 2 * self.machine.nv if self.noisy else 0
 
     @property
@@ -360,9 +377,12 @@ class ControlLoop:
         x, v, t = ca.SX.sym("x", sizes["x"]), ca.SX.sym("v", sizes["v"]), ca.SX.sym("t")
         drives = 0 if self.drive is None else len(self.drive.start(np.zeros(self.machine.nu)))
         estimation: Any = self.estimation
-        return estimation.first_memory(
-            self.plant.at(x, v, t), lambda: ca.SX(sizes["v"], 1), ca.SX(drives, 1)
-        ).shape[0]
+        state, z = self.plant.at(x, v, t), ca.SX(drives, 1)
+        # Sizes do not depend on what acts.
+        acting = PlantForces(
+            state, lambda: Load(self.machine), lambda: Load(self.machine), ca.SX(0, 1)
+        )
+        return estimation.first_memory(state, acting, z).shape[0]
 
     def _make_symbols(self) -> Symbols:
         machine, law, output = self.machine, self.law, self.law_side.output
@@ -377,6 +397,7 @@ class ControlLoop:
             "pipe": nu * self.delay,
             "held": nu if keeps else 0,
             "count": 1 if gated else 0,
+            "touch": 6 * len(machine.bodies) if self.touched and self._has_sensors else 0,
             "law_output": 0 if output is None else output.size,
             "noise": self._noise_size,
         }

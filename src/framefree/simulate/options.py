@@ -86,7 +86,7 @@ class SimulationOptions:
             raise SimulationError(
                 "`sensors` have noise of their own: give them or `noise`, not both"
             )
-        if self.estimator or self.observer:
+        if self.sensors or self.observer:
             self._check_rows_of_estimates()
         if not (np.isfinite(self.predict) and self.predict >= 0):
             raise SimulationError(f"`predict` must be a time in s from 0 on, got {self.predict}")

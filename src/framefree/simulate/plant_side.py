@@ -49,9 +49,18 @@ class PlantSide:
         u = command if self.drive is None else self.drive.u(z, command)
         load = Load(self.machine)
         actuate(load, state, u, limits=self.limits)
+        self._disturb(load, state, moment)
+        return load, u
+
+    def disturbed(self, state: State, moment: Moment) -> Load:
+        """Return what disturbances alone do to the machine."""
+        load = Load(self.machine)
+        self._disturb(load, state, moment)
+        return load
+
+    def _disturb(self, load: Load, state: State, moment: Moment) -> None:
         for disturbance in self.disturbances:
             disturbance.add(load, self.machine, lambda: state.poses, moment)
-        return load, u
 
     def rates(self, state: State, moment: Moment, z: Matrix, command: Matrix) -> Matrix:
         """Return the rates of v and of the drive."""

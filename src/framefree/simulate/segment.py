@@ -75,6 +75,9 @@ class Segment:
         self.options, self.scene, self.recorder = options, scene, recorder
         self.batch = recorder.batch
         self.clock = options.clock
+        self._same_bodies = previous is not None and (
+            previous.scene.machine.body_index == scene.machine.body_index
+        )
         self._same_law = previous is not None and previous.scene.law is scene.law
         if previous is not None and _same(previous.scene, scene):
             self.loop, self.observer = previous.loop, previous.observer
@@ -119,6 +122,7 @@ class Segment:
             options.noise is not None,
             self._predictor(),
             self._estimation(),
+            options.contacts,
         )
 
     @property
@@ -152,8 +156,8 @@ class Segment:
 
     def _estimation(self) -> Estimation | None:
         options, scene = self.options, self.scene
-        parts = options.sensors, options.estimator, options.observer
-        if not any(parts):
+        measures = () if scene.law is None else scene.law.measures
+        if not any((options.sensors, options.estimator, options.observer, measures)):
             return None
         model = scene.machine if scene.law is None else scene.law.machine
         return Estimation(
@@ -163,6 +167,7 @@ class Segment:
             options.observer,
             drive_of(scene.machine, options.drive),
             options.ratio * options.dt,
+            measures,
         )
 
     def _make_runner(self) -> Runner:
@@ -242,6 +247,7 @@ class Segment:
             "pipe",
             "held",
             "count",
+            *(("touch",) if self._same_bodies else ()),
             *(("memory", "estimate") if self._same_law else ()),
         )
         return first | {k: before[k] for k in kept if before is not None and k in before}

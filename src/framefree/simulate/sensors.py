@@ -3,14 +3,13 @@
 A sensor is read at the beginning of every control period, or of every few of them, and its readings
 may arrive some periods later. To add one, subclass `Sensor` (a frozen dataclass) and give
 
-1. ``value(state, acceleration)``: the true reading at a `State` of the plant, a column;
-   `acceleration()` gives the plant's accelerations where they are needed;
+1. ``value(state, acting)``: the true reading at a `State` of the plant, a column; `PlantForces`
+   say what acts on it, and give its accelerations, where they are needed;
 2. ``disturbed(machine, value, noise)``: the reading, from the true one and `deviations(machine)`
    times standard normal numbers, as many as these.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -24,9 +23,9 @@ from framefree.machine import Machine
 from framefree.machine.values import constant_pose
 from framefree.motion import State
 from framefree.simulate.errors import SimulationError
+from framefree.simulate.plant_forces import PlantForces
 
 Matrix = Any
-Acceleration = Callable[[], Matrix]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +55,7 @@ class Sensor(ABC):
                 )
 
     @abstractmethod
-    def value(self, state: State, acceleration: Acceleration) -> Matrix:
+    def value(self, state: State, acting: PlantForces) -> Matrix:
         """Return the true reading at a state of the plant."""
 
     @abstractmethod
@@ -88,7 +87,7 @@ class Imu(Sensor):
     accelerometer_bias: Any = (0.0, 0.0, 0.0)
     gyroscope_bias: Any = (0.0, 0.0, 0.0)
 
-    def value(self, state: State, acceleration: Acceleration) -> Matrix:
+    def value(self, state: State, acting: PlantForces) -> Matrix:
         """Return v' + w x v - R^T g and w of the frame, in its axes."""
         machine = state.machine
         frame = machine.frame(self.frame)
@@ -97,7 +96,7 @@ class Imu(Sensor):
             raise SimulationError(f"the sensor `{self.name}` sits on the world, which is at rest")
         into = se3.adjoint(se3.inverse(constant_pose(frame.pose)))
         twist = into @ state.twists[index]
-        rate = into @ state.accelerations(acceleration())[index]
+        rate = into @ state.accelerations(acting.acceleration())[index]
         R = se3.rotation(state.frame_pose(self.frame))
         gravity = ca.DM(np.asarray(machine.gravity, float))
         v, w = twist[:3], twist[3:]
@@ -129,7 +128,7 @@ class PoseSensor(Sensor):
     position: float = 0.0
     angle: float = 0.0
 
-    def value(self, state: State, acceleration: Acceleration) -> Matrix:
+    def value(self, state: State, acting: PlantForces) -> Matrix:
         """Return position and wxyz of the frame."""
         G = state.frame_pose(self.frame)
         return ca.vertcat(se3.position(G), quaternion.from_rotation(se3.rotation(G)))
@@ -172,7 +171,7 @@ class Encoders(Sensor):
             return [joint for joint in machine.joints if joint.nv]
         return [machine.joint(name) for name in self.joints]
 
-    def value(self, state: State, acceleration: Acceleration) -> Matrix:
+    def value(self, state: State, acting: PlantForces) -> Matrix:
         """Return the coordinates."""
         spans = state.machine.x_slice
         own = self._joints(state.machine)
@@ -194,6 +193,42 @@ class Encoders(Sensor):
             parts.append(x)
             at, along = at + joint.nx, along + joint.nv
         return ca.vertcat(*parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForceSensor(Sensor):
+    """A sensor of the wrench from outside on the body of a frame, in the frame's axes (6).
+
+    It feels contacts, interactions, loops (such as a grasp) and disturbances, not weight and
+    inertia of the body itself. Where MuJoCo solves contacts itself, their share is that of the step
+    before, and zero at the first.
+
+    Parameters
+    ----------
+    frame : str
+    force, moment : float
+        Deviation of a reading, N and Nm.
+    bias : (6,)
+        Constant error, in the frame's axes.
+    """
+
+    name: str = "force"
+    frame: str = "body"
+    force: float = 0.0
+    moment: float = 0.0
+    bias: Any = (0.0,) * 6
+
+    def value(self, state: State, acting: PlantForces) -> Matrix:
+        """Return the wrench."""
+        return ca.densify(acting.on_frame(self.frame))
+
+    def deviations(self, machine: Machine) -> np.ndarray:
+        """Return those of all six numbers."""
+        return np.repeat([float(self.force), float(self.moment)], 3)
+
+    def disturbed(self, machine: Machine, value: Matrix, noise: Matrix) -> Matrix:
+        """Add noise and bias."""
+        return value + noise + ca.DM(np.asarray(self.bias, float))
 
 
 @dataclass(frozen=True)
@@ -228,21 +263,21 @@ class SensorArray:
             raise SimulationError("deviations of sensors must be finite and not negative")
         return values
 
-    def first_memory(self, state: State, acceleration: Acceleration) -> Matrix:
+    def first_memory(self, state: State, acting: PlantForces) -> Matrix:
         """Return the memory at the first state, as if it had always been so."""
         parts = [ca.SX(1, 1)]
         for sensor in self.sensors:
-            parts += [sensor.value(state, acceleration)] * sensor.delay
+            parts += [sensor.value(state, acting)] * sensor.delay
         return ca.densify(ca.vertcat(*parts))
 
     def read(
-        self, memory: Matrix, state: State, acceleration: Acceleration, noise: Matrix
+        self, memory: Matrix, state: State, acting: PlantForces, noise: Matrix
     ) -> tuple[dict[str, Reading], Matrix]:
         """Return what all sensors say when a control period begins, and the next memory."""
         count, at, used = memory[0], 1, 0
         readings, kept = {}, [count + 1]
         for sensor in self.sensors:
-            value = sensor.value(state, acceleration)
+            value = sensor.value(state, acting)
             size = value.shape[0] * sensor.delay
             queue = ca.vertcat(memory[at : at + size, :], value)
             n = len(sensor.deviations(self.machine))

@@ -114,11 +114,11 @@ def simulate(
     noise : Noise, optional
         Of what the law measures; needs `control_dt`.
     sensors : Sensor or iterable of Sensor
-        `Imu`, `PoseSensor`, `Encoders`: all that the law's side gets to know of the plant, instead
-        of its state; sampled, noisy, biased and late as they are. They need `control_dt` and an
-        `estimator`.
+        `Imu`, `PoseSensor`, `Encoders`, `ForceSensor`: sampled, noisy, biased and late as they are.
+        They need `control_dt`, and a reader: an `estimator`, or a law that measures them.
     estimator : StateEstimator or iterable of StateEstimator
-        `InvariantFilter`, `EncoderFilter`: from sensors to the state that the law sees.
+        `InvariantFilter`, `EncoderFilter`: from sensors to the state that the law then sees instead
+        of the plant's.
     observer : ForceObserver, optional
         Observes forces that the law's machine does not know, from the state that the law sees and
         the inputs that the drives gave. Predictions count them, laws that can (`takes`) use them,

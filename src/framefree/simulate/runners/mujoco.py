@@ -245,6 +245,8 @@ class MujocoRunner(Runner):
             following |= {name: np.full_like(following[name], np.nan) for name in ("x", "v")}
         if self.drive is not None:
             following["drive"] = self.drive(state["drive"], state["held"], dt)
+        if "touch" in state and self.contacts is not None:
+            following["touch"] = self.contacts.wrenches(self.model, self.data)
         return following
 
 

@@ -164,6 +164,29 @@ class EngineContacts:
         rows = (self._gaps(model, data), normal, np.linalg.norm(across, axis=1), slipping / floor)
         return np.stack(rows, axis=1)
 
+    def wrenches(self, model: Any, data: Any) -> np.ndarray:
+        """Return the wrenches of contacts on all bodies, each in its own axes: (6 bodies,).
+
+        As MuJoCo has found them last, at the poses that it then had.
+        """
+        index = self.machine.body_index
+        total, force = np.zeros((len(self.machine.bodies), 6)), np.zeros(6)
+        for i in range(data.ncon):
+            contact = data.contact[i]
+            mujoco.mj_contactForce(model, data, i, force)
+            axes = np.asarray(contact.frame).reshape(3, 3)
+            # The contact's axes point from its first geom to its second, which feels the force.
+            pushed = axes.T @ force[:3], axes.T @ force[3:]
+            for geom, sign in zip(contact.geom, (-1.0, 1.0), strict=True):
+                body = int(model.geom_bodyid[int(geom)])
+                k = index.get(model.body(body).name, -1) if body else -1
+                if k < 0:
+                    continue
+                R, arm = data.xmat[body].reshape(3, 3), contact.pos - data.xpos[body]
+                moment = pushed[1] + np.cross(arm, pushed[0])
+                total[k] += sign * np.concatenate([R.T @ pushed[0], R.T @ moment])
+        return total.ravel()
+
     def _gaps(self, model: Any, data: Any) -> np.ndarray:
         """Return the smallest distance (m) of each pair; balls around geoms tell which are far."""
         gaps = np.full(self.shape[0], _FAR)
