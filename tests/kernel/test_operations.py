@@ -182,6 +182,22 @@ def test_elementary_against_mpmath(name):
             assert error <= 2, (argument, float(error))
 
 
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant < 63, reason="no wider reference at hand")
+def test_tanh_at_every_switch_of_its_reduction():
+    """Where |x| passes from one multiple of ln(2)/2 to the next, and up to where it becomes 1."""
+    switches = (np.arange(56) + 0.5) * np.log(2) / 2
+    near = (
+        switches[:, None] + RNG.normal(size=(56, 3000)) * 10.0 ** RNG.uniform(-9, -1, 3000)
+    ).ravel()
+    x = np.concatenate([near, RNG.uniform(0, 20, 100_000), RNG.uniform(0, 0.6, 100_000)])
+    tanh = kernel_of(ca.tanh)
+    got = tanh(x)
+    assert_equal(got, np.tanh(x.astype(np.longdouble)), 2)
+    np.testing.assert_array_equal(tanh(-x), -got)
+    assert (np.abs(got) <= 1).all()
+    np.testing.assert_array_equal(tanh(np.array([19.1, 22.0, 1e3])), 1.0)
+
+
 def test_atan2():
     x, y = (axis.ravel() for axis in np.meshgrid(SPECIAL, SPECIAL))
     x, y = np.append(x, RNG.normal(size=20000)), np.append(y, RNG.normal(size=20000))

@@ -1,6 +1,10 @@
 """What a learned network costs in a law, and networks in batches beside JAX."""
 
 import itertools
+import json
+import os
+import subprocess
+import sys
 from time import perf_counter
 from typing import Any
 
@@ -12,6 +16,7 @@ from framefree.benchmarks.timing import speedup
 from framefree.control import Assisted
 from framefree.control.law import Law
 from framefree.control.port import PoseControl
+from framefree.errors import FramefreeError
 from framefree.gallery.machines.chains import chain
 from framefree.kernel import Kernel, compile
 from framefree.kernel.layers import layers
@@ -21,6 +26,10 @@ from framefree.learn.symmetry import O2
 from framefree.learn.training import double_precision
 
 BODIES, WIDTH = 5, 32
+ROWS, INPUTS, OUTPUTS = 8192, 12, 8
+"""Of the plain networks that run beside JAX."""
+WIDE = 64
+"""Width of the hidden layers of the larger of them."""
 
 
 def run() -> dict[str, object]:
@@ -28,10 +37,13 @@ def run() -> dict[str, object]:
 
     `law_cost_ratio` is the cost of the law of `learned-chain` for five bodies with a network of two
     layers of 32 on every body over that of the law without, in batches of 1024; `single_cost_ratio`
-    the same of one call from Python. `batch_over_jax` is how many times as fast a plain network of
-    that size is in a kernel on one thread as in JAX (jitted, double precision, on as many threads
-    as it takes; `XLA_FLAGS=--xla_cpu_multi_thread_eigen=false` leaves it one), and
-    `jax_difference` the largest difference of the two.
+    the same of one call from Python.
+
+    Plain networks of two layers run beside JAX (jitted, double precision) in batches of 8192:
+    `batch_over_jax` is how many times as fast a kernel is with two layers of 32, both on all
+    processors; `batch_over_jax_one_core` the same in a process of its own that has one processor;
+    `network.batch_speedup` there with two layers of 64. `jax_difference` is the largest difference
+    of outputs in all three.
     """
     law = PoseControl(chain(BODIES))
     start = perf_counter()
@@ -42,23 +54,34 @@ def run() -> dict[str, object]:
         arguments = _arguments(law, count)
         calls = [lambda k=k, a=arguments: k(*a) for k in (plain, assisted)]
         figures[name] = speedup(*calls, repeats=15, loops=1 if count > 1 else 200)
-    return figures | _beside_jax()
+    cores = os.cpu_count() or 1
+    everywhere = beside_jax(WIDTH, cores)
+    small, large = _on_one_core(WIDTH, WIDE)
+    return figures | {
+        "cores": cores,
+        "batch_over_jax": everywhere["speedup"],
+        "batch_over_jax_one_core": small["speedup"],
+        "network.batch_speedup": large["speedup"],
+        "jax_difference": max(one["difference"] for one in (everywhere, small, large)),
+    }
 
 
 def network() -> LearnedModel:
     """Return a network of two layers of 32 for rods, with weights of a seed."""
     bare = SymmetricNetwork(O2(), ("velocity", "rate", "down"), 0.3, 1.0, 1.0)
     count, outputs = bare.shape
-    weights = _weights(count, outputs, np.random.default_rng(0))
+    weights = _weights(count, WIDTH, outputs, np.random.default_rng(0))
     whole = SymmetricNetwork(
         O2(), bare.features, 0.3, 1.0, 1.0, tuple(weights), np.zeros(count), np.ones(count)
     )
     return LearnedModel(None, [1.0, 0.1, 0.0, 0.0], whole)
 
 
-def _weights(count: int, outputs: int, rng: np.random.Generator) -> list[tuple[Any, Any]]:
+def _weights(
+    count: int, width: int, outputs: int, rng: np.random.Generator
+) -> list[tuple[Any, Any]]:
     """Return random layers: none is zero, so that nothing of the work falls away."""
-    sizes = (count, WIDTH, WIDTH, outputs)
+    sizes = (count, width, width, outputs)
     return [
         (rng.normal(size=(rows, columns)) / np.sqrt(columns), 0.3 * rng.normal(size=rows))
         for columns, rows in itertools.pairwise(sizes)
@@ -92,16 +115,23 @@ def _arguments(law: Law, count: int) -> list[np.ndarray]:
     return arguments if count > 1 else [one[0].copy() for one in arguments]
 
 
-def _beside_jax() -> dict[str, object]:
-    """Return our speed over that of JAX on one network, and how far the two are apart."""
+# ---------------------------------------------------------------------- beside JAX
+
+
+def beside_jax(width: int, threads: int) -> dict[str, float]:
+    """Return our speed over that of JAX on one network, and how far the two are apart.
+
+    JAX takes as many threads as the process has processors.
+    """
     import jax
     import jax.numpy as jnp
 
     rng = np.random.default_rng(1)
-    weights = _weights(12, 8, rng)
-    x = ca.SX.sym("x", 12)
-    ours = compile(ca.Function("network", [x], [layers(x, weights)], ["x"], ["y"]))
-    batch = rng.normal(size=(8192, 12))
+    weights = _weights(INPUTS, width, OUTPUTS, rng)
+    x = ca.SX.sym("x", INPUTS)
+    kernel = compile(ca.Function("network", [x], [layers(x, weights)], ["x"], ["y"]))
+    batch = rng.normal(size=(ROWS, INPUTS))
+    named = {"threads": threads} if threads > 1 else {}
     with double_precision(jax):
         arrays = [(jnp.asarray(W), jnp.asarray(b)) for W, b in weights]
 
@@ -112,10 +142,30 @@ def _beside_jax() -> dict[str, object]:
 
         compiled, given = jax.jit(forward), jnp.asarray(batch)
 
-        def theirs() -> object:
+        def ours() -> np.ndarray:
+            return kernel(batch, **named)
+
+        def theirs() -> Any:
             return compiled(given).block_until_ready()
 
-        theirs()
-        gap = np.abs(np.asarray(compiled(given)) - np.asarray(ours(batch)).reshape(8192, -1))
-        ratio = speedup(lambda: ours(batch), theirs, repeats=15)
-    return {"batch_over_jax": ratio, "jax_difference": float(gap.max())}
+        gap = np.abs(np.asarray(theirs()) - ours())
+        ratio = speedup(ours, theirs, repeats=60)
+    return {"speedup": ratio, "difference": float(gap.max())}
+
+
+def _on_one_core(*widths: int) -> list[dict[str, float]]:
+    """Return `beside_jax` of each width in a process that has one processor (Linux).
+
+    Both are bound to it; JAX told to use one thread by its own flags would take slower products.
+    """
+    program = (
+        "import json, os\n"
+        "os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})\n"
+        "from framefree.benchmarks.learn import beside_jax\n"
+        f"print(json.dumps([beside_jax(width, 1) for width in {list(widths)}]))\n"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    if result.returncode:
+        last = (result.stderr.strip().splitlines() or ["no message"])[-1]
+        raise FramefreeError(f"the benchmark on one processor failed: {last}")
+    return json.loads(result.stdout)

@@ -3,19 +3,23 @@
 Two groups of lanes run together, so that what is read of a matrix serves both; an odd one out runs
 alone. Rows of a product go in blocks of eight, whose sums stay in registers (four at a time for two
 groups); constant matrices are stored block by block, and a block column by column. Every sum adds
-its terms in the order of the columns, so that no result depends on blocks or groups.
+its terms in the order of the columns, so that no result depends on blocks or groups. Elementary
+functions are written for eight vectors at once, instruction by instruction.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from framefree.kernel import exponential
 from framefree.kernel.code import ALIGNED, Code, Module, spread
 from framefree.kernel.elementary import VECTOR
 from framefree.kernel.matrices import Array, ArrayStep, MatrixProgram
 from framefree.kernel.program import KernelProgram, Stage
 from framefree.kernel.stages import vector_of
 
+ABREAST = 8  # vectors of an array whose elementary functions are written side by side
+LONG = {"tanh": exponential.tanh, "exp": exponential.exp}  # chains of instructions, no branches
 BLOCK = 8  # rows of a product whose matrix elements lie together
 TOGETHER = {1: 8, 2: 4}  # rows whose sums are in registers, by groups
 
@@ -186,6 +190,8 @@ class ArraySteps:
                 self._elementwise(step)
 
     def _elementwise(self, step: ArrayStep) -> None:
+        if step.operation in LONG and self.code.target.fma and self._is_dense(step):
+            return self._abreast(step)
         code = self.code
         with code.loop(0, str(step.target.size)) as index:
             for group in range(self.groups):
@@ -194,6 +200,30 @@ class ArraySteps:
                     for one in step.operands
                 ]
                 self.store(step.target, index, 0, group, self._operate(step.operation, values))
+        return None
+
+    def _is_dense(self, step: ArrayStep) -> bool:
+        """Tell whether the vectors of a step of one operand follow one another in memory."""
+        places = [self.places.get((one.kind, one.index)) for one in (*step.operands, step.target)]
+        same = step.operands[0].size == step.target.size
+        dense = self.groups * self.code.lanes * 8
+        return same and all(one is not None and one.element == dense for one in places)
+
+    def _abreast(self, step: ArrayStep) -> None:
+        """Emit a long function of many vectors at once."""
+        code, size = self.code, self.code.lanes * 8
+        source, target = (
+            self.places[one.kind, one.index].pointer for one in (step.operands[0], step.target)
+        )
+        count = step.target.size * self.groups
+        whole = count - count % ABREAST
+        for first, last, together in ((0, whole, ABREAST), (whole, count, 1)):
+            if first == last:
+                continue
+            with code.loop(first, str(last), together) as index, code.wider(together):
+                x = code.load(code.vector, code.offset(source, index, size), size)
+                value = LONG[step.operation](code, x)
+                code.store(code.vector, value, code.offset(target, index, size), size)
 
     def _operate(self, operation: str, values: list[str]) -> str:
         if operation == "copy":

@@ -123,13 +123,29 @@ class Code:
     def __init__(self, module: Module) -> None:
         self.module = module
         self.target = module.target
-        self.lanes = module.target.lanes
-        self.vector = f"<{self.lanes} x double>"
-        self.integers = f"<{self.lanes} x i64>"
-        self.mask = f"<{self.lanes} x i1>"
+        self._set_lanes(module.target.lanes)
         self.lines: list[str] = []
         self.block = "entry"
         self._count = 0
+
+    def _set_lanes(self, lanes: int) -> None:
+        self.lanes = lanes
+        self.vector, self.integers = f"<{lanes} x double>", f"<{lanes} x i64>"
+        self.mask = f"<{lanes} x i1>"
+
+    @contextmanager
+    def wider(self, times: int) -> Iterator[None]:
+        """Write the body over vectors of several registers: their instructions alternate.
+
+        Chains of instructions that each wait for the one before then run side by side, which a
+        processor finds out by itself only within a few dozen instructions.
+        """
+        lanes = self.lanes
+        self._set_lanes(lanes * times)
+        try:
+            yield
+        finally:
+            self._set_lanes(lanes)
 
     def fresh(self, prefix: str = "t") -> str:
         """Return a name not used before."""
@@ -154,7 +170,7 @@ class Code:
         Whole vectors in memory fold into the instruction that reads them, where LLVM by itself
         would fetch and spread a single double first. Where spreading is free it has its way.
         """
-        if self.target.spreads or self.lanes == 1:
+        if self.target.spreads or self.lanes != self.target.lanes or self.lanes == 1:
             return f"splat (double {bits(value)})"
         place = f"getelementptr ({self.vector}, ptr @constants, i64 {self.module.constant(value)})"
         align = self.lanes * 8

@@ -29,6 +29,17 @@ EXP = [
         "0x1.1f95500e4f925p-29",
     )
 ]
+# r coth(r) = 1 + r^2 C(r^2) for |r| <= ln(2)/4; error 2^-60.
+R_COTH_R = [
+    float.fromhex(h)
+    for h in (
+        "0x1.555555555553ep-2",
+        "-0x1.6c16c16bebca3p-6",
+        "0x1.1566aaf228077p-9",
+        "-0x1.bbd41bba52c3fp-13",
+        "0x1.637642acd5e1dp-16",
+    )
+]
 # log((1 + s)/(1 - s)) = 2s + s^3 L(s^2) for |s| <= (sqrt(2) - 1)^2; error 2^-59.
 LOG = [
     float.fromhex(h)
@@ -72,24 +83,31 @@ def exp(code: Code, x: str) -> str:
 
 
 def tanh(code: Code, x: str) -> str:
-    """Emit tanh(x) = e/(e + 2) with e = exp(2|x|) - 1 = 2^k (exp(r) - 1) + (2^k - 1).
+    """Emit tanh(x) by its addition theorem.
 
-    For k = 0 the sum is exp(r) - 1 itself, with all its digits; for k > 0 it is at least 0.4. The
-    quotient is corrected by what it leaves and by what rounding took from e + 2.
+    With |x| = r + k ln(2)/2 and r coth(r) = 1 + c,
+
+    tanh(|x|) = (p + (1 + p) r + p c) / (1 + p + p (r + c) + c),       p = (2^k - 1)/2.
+
+    For k = 0 this is r/(1 + c), as exact as r is. What rounding takes from the sum above the line
+    is taken from that below too: near 1 the two are nearly equal, and the losses cancel.
     """
-    size, limit = code.call("fabs", x), code.constant(22.0)  # beyond, tanh is 1
+    size, limit = code.call("fabs", x), code.constant(19.0)  # there it has become 1
     size = code.select(code.compare("ogt", size, limit), limit, size)
-    shifted, _, rest = _reduce(code, code.add(size, size))
-    scale = _power_of_two(code, code.to_bits(shifted))
-    e = code.fma(rest, scale, code.sub(scale, code.constant(1.0)))
-    two = code.constant(2.0)
-    total = code.add(e, two)
-    lost = code.add(code.sub(two, total), e)
-    inverse = code.div(code.constant(1.0), total)
-    value = code.mul(e, inverse)
-    minus = code.neg(value)
-    left = code.fma(minus, lost, code.fma(minus, total, e))
-    return code.call("copysign", code.fma(left, inverse, value), x)
+    biased, half = code.constant(SHIFTER + 1022), code.constant(0.5)
+    shifted = code.fma(size, code.constant(2 * LOG2_E), biased)
+    minus_k = code.neg(code.sub(shifted, biased))
+    power = code.from_bits(code.integer("shl", code.to_bits(shifted), 52))  # 2^k / 2
+    r = code.fma(minus_k, code.constant(LN_2[0] / 2), size)
+    r = code.fma(minus_k, code.constant(LN_2[1] / 2), r)
+    square = code.mul(r, r)
+    c = code.mul(square, code.polynomial(square, R_COTH_R))
+    p, more, both = code.sub(power, half), code.add(power, half), code.add(r, c)
+    small = code.fma(more, r, code.mul(p, c))
+    above = code.add(p, small)
+    lost = code.add(code.sub(p, above), small)
+    below = code.add(more, code.sub(code.fma(p, both, c), lost))
+    return code.call("copysign", code.div(above, below), x)
 
 
 def log(code: Code, x: str) -> str:

@@ -20,7 +20,7 @@ import numpy as np
 
 from framefree.kernel.graph import BINARY, TRUTHS, UNARY
 
-COSTS = {"tanh": 35, "exp": 25, "log": 30, "sin": 25, "cos": 25}  # of an element; others 1
+COSTS = {"tanh": 27, "exp": 25, "log": 30, "sin": 25, "cos": 25}  # of an element; others 1
 PLAIN_UNARY = {ca.OP_SQ: "mul", ca.OP_TWICE: "add"}  # of the operand with itself
 
 
