@@ -35,10 +35,11 @@ class Drag:
     def function(self):
         twist, R, down = ca.SX.sym("xi", 6), ca.SX.sym("R", 3, 3), ca.SX.sym("down", 3)
         nothing, c = ca.SX.sym("u", self.inputs), ca.SX.sym("c", 6)
+        place = ca.SX.sym("r", 3)
         v = twist[:3] - R.T @ c[3:]
         force = -c[0] * v - c[2] * down - self.cubic * ca.dot(v, v) * v
         wrench = ca.vertcat(force, -c[1] * twist[3:])
-        return ca.Function("drag", [twist, R, down, nothing, c], [wrench])
+        return ca.Function("drag", [twist, R, down, nothing, place, c], [wrench])
 
     def added_to(self, machine, bodies=None):
         own = learned_interactions(self, machine, bodies)

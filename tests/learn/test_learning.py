@@ -74,7 +74,8 @@ def test_kernel_jax_and_numpy_agree(learned):
     before = jax.config.jax_enable_x64
     jax.config.update("jax_enable_x64", True)
     try:
-        by_jax = model.kernel().jax()(twist, np.eye(3), down, np.zeros(0), model.coefficients)
+        motion = (twist, np.eye(3), down, np.zeros(0), np.zeros(3))
+        by_jax = model.kernel().jax()(*motion, model.coefficients)
     finally:
         jax.config.update("jax_enable_x64", before)
     assert np.abs(np.asarray(by_jax) - native).max() < 1e-12 * np.abs(native).max()

@@ -1,13 +1,15 @@
 """From data to the learned side of the port: models of wrenches that the equations do not know."""
 
 from framefree.learn.basis_fit import BasisFit, fit_basis
+from framefree.learn.contact import LearnedContact
+from framefree.learn.contact_fit import ContactFit, fit_contact
 from framefree.learn.errors import LearnError
 from framefree.learn.joint_friction import JointFriction, fit_friction
 from framefree.learn.learned import LearnedModel
 from framefree.learn.learning import Learned, learn
 from framefree.learn.library import Library, PolynomialLibrary, RodLibrary
 from framefree.learn.measured import estimate_delay, measured_samples
-from framefree.learn.model import BodyMotion, WrenchModel
+from framefree.learn.model import BodyMotion, Touch, WrenchModel
 from framefree.learn.network import SymmetricNetwork
 from framefree.learn.samples import Samples, joined, noisy
 from framefree.learn.store import load, save
@@ -22,11 +24,13 @@ __all__ = [
     "BasisFit",
     "BodyMotion",
     "C2v",
+    "ContactFit",
     "DataRange",
     "GuardedModel",
     "JointFriction",
     "LearnError",
     "Learned",
+    "LearnedContact",
     "LearnedModel",
     "Library",
     "PolynomialLibrary",
@@ -34,6 +38,7 @@ __all__ = [
     "Samples",
     "SymmetricNetwork",
     "Symmetry",
+    "Touch",
     "Trained",
     "Training",
     "Trivial",
@@ -42,6 +47,7 @@ __all__ = [
     "conformal_bound",
     "estimate_delay",
     "fit_basis",
+    "fit_contact",
     "fit_friction",
     "joined",
     "learn",

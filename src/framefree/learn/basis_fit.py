@@ -164,7 +164,7 @@ def evaluate(kernel: Kernel, samples: Samples, current: np.ndarray) -> list[np.n
 
 
 def relative_kernel(name: str, inputs: int, outputs: Any) -> Kernel:
-    """Return a kernel of a body's motion and a current.
+    """Return a kernel of a body's motion, but for its place, and a current.
 
     `outputs` gives expressions by name from (v, w, d, inputs) relative to the current.
     """
@@ -173,8 +173,8 @@ def relative_kernel(name: str, inputs: int, outputs: Any) -> Kernel:
     made = {key: ca.SX(value) for key, value in
             outputs(xi[:3], xi[3:], motion.down, motion.inputs).items()}  # fmt: skip
     function = ca.Function(
-        name, [*motion, c], [ca.densify(value) for value in made.values()],
-        [*BodyMotion._fields, "current"], list(made),
+        name, [*motion[:4], c], [ca.densify(value) for value in made.values()],
+        [*BodyMotion._fields[:4], "current"], list(made),
     )  # fmt: skip
     shapes = {k: v.shape if v.shape[1] > 1 else (v.shape[0],) for k, v in made.items()}
     return compile(function, shapes=shapes)

@@ -4,10 +4,11 @@ The equations are split at the port. The known side is the machine; the unknown 
 tau_b on each body, which a model gives as one function of what the body itself meets, in its own
 axes:
 
-    tau_b = f(xi_b, R_b^T d, R_b^T c, inputs; numbers)
+    tau_b = f(xi_b, R_b^T d, R_b^T c, inputs, gap; numbers)
 
 with the body's twist xi_b, the direction d of gravity and vectors c that are constant in the world,
-such as a current. Turning the world changes none of these arguments, so that every model commutes
+such as a current or the normal of a surface, and the gap of a point of the body to a surface.
+Turning the world changes none of these arguments, so that every model commutes
 with all changes of the world's frame. Bodies that are alike share one function.
 
 To add a model, subclass `WrenchModel` and give
@@ -53,12 +54,16 @@ class BodyMotion(NamedTuple):
         Direction of gravity in body axes, of length one; zero where there is no gravity.
     inputs : (k)
         Commands that change the wrench, such as those of propellers.
+    position : (3)
+        Place of the body's origin in the world, m. Models see it by the gap to a surface alone
+        (`touch`), so that moving body and surface together changes nothing.
     """
 
     twist: Matrix
     rotation: Matrix
     down: Matrix
     inputs: Matrix = ca.SX(0, 1)
+    position: Matrix = ca.SX(3, 1)
 
     @classmethod
     def symbols(cls, inputs: int = 0) -> Self:
@@ -68,11 +73,49 @@ class BodyMotion(NamedTuple):
             ca.SX.sym("rotation", 3, 3),
             ca.SX.sym("down", 3),
             ca.SX.sym("inputs", inputs),
+            ca.SX.sym("position", 3),
         )
 
     def relative(self, current: Matrix) -> Matrix:
         """Return the twist (6) relative to a current (3, world axes): ``(v - R^T c, w)``."""
         return ca.vertcat(self.twist[:3] - self.rotation.T @ current, self.twist[3:])
+
+    def touch(self, normal: Matrix, offset: Matrix, center: Matrix, radius: float) -> "Touch":
+        """Return how a ball on the body meets the plane ``normal . r = offset`` of the world.
+
+        Parameters
+        ----------
+        normal, offset : (3), scalar
+            Unit normal, out of the solid, in world axes, and the plane's place along it, m.
+        center, radius : (3), float
+            Of the ball, in body axes, m.
+        """
+        n = self.rotation.T @ normal
+        gap = ca.dot(normal, self.position) + ca.dot(n, center) - offset - radius
+        # Half way between both surfaces where they overlap, as `machine.Contact` has it.
+        point = center - (radius + gap / 2) * n
+        return Touch(gap, n, point, self.twist[:3] + ca.cross(self.twist[3:], point))
+
+
+class Touch(NamedTuple):
+    """How a body meets a surface, in body axes: none of it changes with the world's frame.
+
+    Attributes
+    ----------
+    gap : scalar
+        m; negative where they overlap.
+    normal : (3)
+        Out of the surface, of length one.
+    point : (3)
+        Where they touch, m.
+    velocity : (3)
+        Of the body there, m/s.
+    """
+
+    gap: Matrix
+    normal: Matrix
+    point: Matrix
+    velocity: Matrix
 
 
 class WrenchModel(ABC):
@@ -149,7 +192,7 @@ class WrenchModel(ABC):
         return float(self.coefficients[self.names.index(name)])
 
     def function(self, name: str = "wrench") -> ca.Function:
-        """Return (twist, rotation, down, inputs, numbers) -> wrench as a `casadi.Function`."""
+        """Return (twist, rotation, down, inputs, position, numbers) -> wrench, for casadi."""
         motion = BodyMotion.symbols(self.inputs)
         numbers = ca.SX.sym("numbers", self.size)
         wrench = ca.densify(ca.SX(self.wrench(motion, numbers)))
@@ -161,11 +204,18 @@ class WrenchModel(ABC):
         return compile(self.function(), shapes={"wrench": (6,)})
 
     def __call__(
-        self, twist: Any, rotation: Any, down: Any, inputs: Any = (), numbers: Any = None
+        self,
+        twist: Any,
+        rotation: Any,
+        down: Any,
+        inputs: Any = (),
+        numbers: Any = None,
+        position: Any = (0.0, 0.0, 0.0),
     ) -> np.ndarray:
         """Return the wrench (6), or (n, 6), at motions in numbers."""
         values = self.coefficients if numbers is None else np.asarray(numbers, float)
-        return self._compiled(twist, rotation, down, np.asarray(inputs, float), values)
+        given, place = np.asarray(inputs, float), np.asarray(position, float)
+        return self._compiled(twist, rotation, down, given, place, values)
 
     @cached_property
     def _compiled(self) -> Kernel:

@@ -9,9 +9,9 @@ in a metric that no change of frames or coordinates alters,
 
     |e|^2 = e^T W^-1 e,     W = sum_b J_b^T diag(1, l_b^2) J_b,
 
-J_b at the body's mass center and l_b its radius of gyration: the square of the least forces f and
-moments m on the bodies, |f|^2 + |m/l|^2, that amount to e. In M^-1 light turns about thin axes
-would outweigh everything else.
+over all bodies, J_b at the body's mass center and l_b its radius of gyration: the square of the
+least forces f and moments m on the bodies, |f|^2 + |m/l|^2, that amount to e. In M^-1 light turns
+about thin axes would outweigh everything else.
 """
 
 from collections.abc import Mapping, Sequence
@@ -140,14 +140,15 @@ class Samples:
         return np.einsum("nvm,nv->nm", self.allowed, forces)
 
     @cached_property
-    def _kinematics(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _kinematics(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         kernel = kinematics(self.machine, self.bodies)
-        rotation, twist, jacobian = kernel(self.x, self.v)
+        rotation, twist, jacobian, position = kernel(self.x, self.v)
         n, count = len(self), len(self.bodies)
         jacobian = jacobian.reshape(n, count, 6, self.machine.nv)
         if self.allowed is not None:
             jacobian = jacobian @ self.allowed[:, None]
-        return rotation.reshape(n, count, 3, 3), twist.reshape(n, count, 6), jacobian
+        places = position.reshape(n, count, 3)
+        return rotation.reshape(n, count, 3, 3), twist.reshape(n, count, 6), jacobian, places
 
     @property
     def rotation(self) -> np.ndarray:
@@ -164,6 +165,11 @@ class Samples:
         """J_b (n, bodies, 6, m)."""
         return self._kinematics[2]
 
+    @property
+    def position(self) -> np.ndarray:
+        """Places (n, bodies, 3) of the bodies' origins in the world, m."""
+        return self._kinematics[3]
+
     @cached_property
     def down(self) -> np.ndarray:
         """Direction of gravity in body axes (n, bodies, 3); zero without gravity."""
@@ -176,7 +182,11 @@ class Samples:
 
     @cached_property
     def factor(self) -> np.ndarray:
-        """Lower triangular L (n, m, m) with L L^T = W."""
+        """Lower triangular L (n, m, m) with L L^T = W, of all bodies of the machine."""
+        every = tuple(body.name for body in self.machine.bodies)
+        if self.bodies != every:
+            nothing = np.zeros((len(self), len(every), 0))
+            return replace(self, bodies=every, inputs=nothing).factor
         moved = self.jacobian.copy()
         for i, name in enumerate(self.bodies):
             moments = self.machine.body(name).moments
@@ -189,9 +199,8 @@ class Samples:
         sizes = np.linalg.eigvalsh(W)
         if len(W) and not (sizes[:, 0] > 1e-14 * sizes[:, -1]).all():
             raise LearnError(
-                "some velocities of the machine move none of the bodies on which the unknown "
-                f"wrench acts ({', '.join(f'`{name}`' for name in self.bodies)}): their forces "
-                "cannot come from it; name more bodies"
+                "some velocities of the machine move none of its bodies that have an extent: what "
+                "acts on them cannot be weighed"
             )
         return np.linalg.cholesky(W)
 
@@ -218,6 +227,7 @@ class Samples:
             self.rotation.reshape(*flat, 3, 3),
             self.down.reshape(*flat, 3),
             self.inputs.reshape(n * count, self.inputs.shape[-1]),
+            position=self.position.reshape(*flat, 3),
         )
         return self.project(np.asarray(wrench).reshape(n, count, 6))
 
@@ -285,17 +295,18 @@ def check_enough(samples: Samples, numbers: int = 0) -> None:
 
 
 def kinematics(machine: Machine, bodies: Sequence[str]) -> Kernel:
-    """Return (x, v) -> rotations, twists and Jacobians of bodies, row by row, compiled."""
+    """Return (x, v) -> rotations, twists, Jacobians and places of bodies, row by row, compiled."""
     numeric = machine.numeric.tree
     state = Tree(numeric).at(ca.SX.sym("x", numeric.nx), ca.SX.sym("v", numeric.nv))
     index = numeric.body_index
     rotations = [ca.vec(ca.densify(ca.SX(state.poses[index[b]][:3, :3])).T) for b in bodies]
     twists = [state.twists[index[b]] for b in bodies]
     jacobians = [ca.vec(ca.densify(state.jacobian(b).value).T) for b in bodies]
-    outputs = [ca.densify(ca.SX(ca.vertcat(*one))) for one in (rotations, twists, jacobians)]
-    function = ca.Function(
-        "kinematics", [state.x, state.v], outputs, ["x", "v"], ["rotation", "twist", "jacobian"]
-    )
+    places = [state.poses[index[b]][:3, 3] for b in bodies]
+    columns = (rotations, twists, jacobians, places)
+    outputs = [ca.densify(ca.SX(ca.vertcat(*one))) for one in columns]
+    names = ["rotation", "twist", "jacobian", "position"]
+    function = ca.Function("kinematics", [state.x, state.v], outputs, ["x", "v"], names)
     return compile(function)
 
 

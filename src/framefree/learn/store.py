@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from framefree.files import write_file
+from framefree.learn.contact import LearnedContact
 from framefree.learn.errors import LearnError
 from framefree.learn.joint_friction import JointFriction
 from framefree.learn.learned import LearnedModel
@@ -33,7 +34,8 @@ class Stored(Protocol):
 
 
 KINDS: dict[str, Any] = {
-    kind.__name__: kind for kind in (LearnedModel, GuardedModel, WorldNetwork, JointFriction)
+    kind.__name__: kind
+    for kind in (LearnedModel, GuardedModel, WorldNetwork, JointFriction, LearnedContact)
 }
 
 

@@ -71,7 +71,7 @@ class LearnedWrench(Protocol):
     def inputs(self) -> int: ...  # noqa: D102
 
     def function(self) -> ca.Function:
-        """Return (twist, rotation, down, inputs, numbers) -> wrench (6), in body axes."""
+        """Return (twist, rotation, down, inputs, position, numbers) -> wrench (6), body axes."""
         ...
 
 
@@ -103,7 +103,7 @@ def wrench_on(
     gravity = np.asarray(machine.gravity, float)
     size = float(np.linalg.norm(gravity))
     down = R.T @ ca.DM(gravity / size if size else gravity)
-    return model.function()(twist, R, down, ca.SX(0, 1), numbers)
+    return model.function()(twist, R, down, ca.SX(0, 1), se3.position(pose), numbers)
 
 
 def learned_interactions(
