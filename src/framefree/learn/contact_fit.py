@@ -81,11 +81,11 @@ def fit_contact(
     fits = []
     for power in EXPONENTS if exponent is None else (exponent,):
         blank = LearnedContact(samples.bodies[0], center, radius, [1, 0, 0, 1, 0, 0, 1, 0], power)
-        fits.append(_Projection(blank, samples).fitted())
+        fits.append(_ContactProjection(blank, samples).fitted())
     return min(fits, key=lambda fit: fit.residual)
 
 
-class _Projection:
+class _ContactProjection:
     """The problem in z = (two turns and a shift of a first plane, sqrt c, log v_s)."""
 
     def __init__(self, blank: LearnedContact, samples: Samples) -> None:
