@@ -58,7 +58,7 @@ class Library:
 
     def __init__(self, kernel, folder, *flags, name=None):
         self.kernel = kernel
-        self.text = c_source(kernel.graph, name or kernel.name)
+        self.text = kernel.c_source(name)
         source, _ = self.text.write(folder)
         library = folder / f"{self.text.name}.so"
         command = ["gcc", *STRICT, "-O0", *flags, "-shared", "-fPIC", source, "-o", library, "-lm"]

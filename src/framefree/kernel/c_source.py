@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from framefree.files import write_files
-from framefree.kernel.graph import BINARY, TRUTHS, UNARY, Graph, Node
+from framefree.kernel.graph import BINARY, TRUTHS, UNARY, Graph, Node, Port
 from framefree.kernel.optimise import optimise
 from framefree.kernel.program import KernelProgram, Stage, lay_out
 
@@ -177,28 +177,76 @@ def c_source(graph: Graph, name: str) -> CSource:
         letters and digits become underscores, and a name that is taken gets a suffix.
     """
     program = lay_out(optimise(graph, fma=True))
-    return _CWriter(program, name).write()
+    return FunctionWriter(program, name).write()
 
 
-class _CWriter:
-    """Writes a program; its names are chosen first."""
+def header_text(
+    name: str,
+    inputs: Iterable[tuple[str, Port]],
+    outputs: Iterable[tuple[str, Port]],
+    signature: str,
+    stack: int,
+) -> str:
+    """Return the header of a function whose ports have these names in C; `stack` is in bytes."""
+    guard = f"FRAMEFREE_{name.upper()}_H"
+    rows = [("in ", *pair) for pair in inputs] + [("out", *pair) for pair in outputs]
+    width, taken = max(len(own) for _, own, _ in rows), {guard}
+    lines, sizes = [], []
+    for way, own, port in rows:
+        shape = " x ".join(map(str, port.shape)) or "1"
+        origin = "" if own == port.name else f" (`{port.name}`)"
+        lines.append(f" *   {way} {own:{width}}  {shape}{origin}")
+        macro = identifier(f"{name}_{own}_SIZE".upper(), taken)
+        sizes.append(f"#define {macro} {port.size}")
+    return HEADER.format(
+        name=name,
+        ports="\n".join(lines),
+        sizes="\n".join(sizes),
+        bytes=stack,
+        guard=guard,
+        signature=signature,
+    )
 
-    def __init__(self, program: KernelProgram, name: str) -> None:
+
+def helpers(used: set[str]) -> str:
+    """Return what operations need that C does not have."""
+    text = FMA if used & {*FUSED, "erfinv"} else ""
+    return text + "".join(body for name, body in DEFINITIONS.items() if name in used)
+
+
+class FunctionWriter:
+    """Writes a program as a function; its names are chosen first, other than those taken."""
+
+    def __init__(self, program: KernelProgram, name: str, taken: set[str] | None = None) -> None:
         self.program, self.graph = program, program.graph
-        taken: set[str] = set()
-        self.name = _identifier(name, taken)
-        self.inputs = [_identifier(port.name, taken) for port in self.graph.inputs]
-        self.outputs = [_identifier(port.name, taken) for port in self.graph.outputs]
-        self.pieces = [_identifier(f"{name}_{k}", taken) for k in range(len(program.stages))]
+        taken = set() if taken is None else taken
+        self.name = identifier(name, taken)
+        self.inputs = [identifier(port.name, taken) for port in self.graph.inputs]
+        self.outputs = [identifier(port.name, taken) for port in self.graph.outputs]
+        self.pieces = [identifier(f"{name}_{k}", taken) for k in range(len(program.stages))]
         self.inputs_end = sum(port.size for port in self.graph.inputs)
         self.split = len(program.stages) > 1
         self.work = program.slots - self.inputs_end if self.split else 0
 
     def write(self) -> CSource:
+        """Return the two files."""
+        header = header_text(
+            self.name,
+            zip(self.inputs, self.graph.inputs, strict=True),
+            zip(self.outputs, self.graph.outputs, strict=True),
+            self.signature,
+            8 * self.work,
+        )
+        used = {node[0] for node in self.graph.nodes}
+        text = SOURCE.format(name=self.name) + helpers(used)
+        return CSource(self.name, text + self.function(), header)
+
+    @property
+    def signature(self) -> str:
+        """The head of the function."""
         pointers = [f"const double *{one}" for one in self.inputs]
         pointers += [f"double *{one}" for one in self.outputs]
-        signature = f"void {self.name}({', '.join(pointers)})"
-        return CSource(self.name, self._source(signature), self._header(signature))
+        return f"void {self.name}({', '.join(pointers)})"
 
     def place(self, slot: int) -> str:
         """Return where a slot of the program is: outputs of a split program wait in the work."""
@@ -212,46 +260,22 @@ class _CWriter:
                 return f"{name}[{slot - first}]"
         raise IndexError(slot)
 
-    def _header(self, signature: str) -> str:
-        guard = f"FRAMEFREE_{self.name.upper()}_H"
-        names = (*self.inputs, *self.outputs)
-        width, taken = max(map(len, names)), {guard}
-        lines, sizes = [], []
-        for name, port in zip(names, (*self.graph.inputs, *self.graph.outputs), strict=True):
-            way = "in " if len(lines) < len(self.inputs) else "out"
-            shape = " x ".join(map(str, port.shape)) or "1"
-            origin = "" if name == port.name else f" (`{port.name}`)"
-            lines.append(f" *   {way} {name:{width}}  {shape}{origin}")
-            macro = _identifier(f"{self.name}_{name}_SIZE".upper(), taken)
-            sizes.append(f"#define {macro} {port.size}")
-        return HEADER.format(
-            name=self.name,
-            ports="\n".join(lines),
-            sizes="\n".join(sizes),
-            bytes=8 * self.work,
-            guard=guard,
-            signature=signature,
-        )
-
-    def _source(self, signature: str) -> str:
-        used = {node[0] for node in self.graph.nodes}
-        text = SOURCE.format(name=self.name)
-        if used & {*FUSED, "erfinv"}:
-            text += FMA
-        text += "".join(body for name, body in DEFINITIONS.items() if name in used)
-        fixed = [f"{self.place(slot)} = {_literal(v)};" for slot, v in self.program.fixed.items()]
+    def function(self, kind: str = "") -> str:
+        """Return the function and its pieces; `kind` may be "static "."""
+        text, head = "", f"{kind}{self.signature}"
+        fixed = [f"{self.place(slot)} = {literal(v)};" for slot, v in self.program.fixed.items()]
         bodies = [_CStage(self, stage).lines() for stage in self.program.stages]
         if not self.split:
-            return f"{text}\n{signature}\n{_block([*bodies[0], *fixed, *self._unused(bodies)])}"
+            return f"\n{head}\n{block([*bodies[0], *fixed, *self._unused(bodies)])}"
         calls = []
         for name, body in zip(self.pieces, bodies, strict=True):
-            inputs = [one for one in self.inputs if one in _words(body)]
+            inputs = [one for one in self.inputs if one in words(body)]
             pointers = [*(f"const double *{one}" for one in inputs), "double *work"]
-            text += f"\nstatic void {name}({', '.join(pointers)})\n{_block(body)}"
+            text += f"\nstatic void {name}({', '.join(pointers)})\n{block(body)}"
             calls.append(f"{name}({', '.join([*inputs, 'work'])});")
         lines = [f"double work[{self.work}];", "int place;", *calls, *fixed]
         lines += [*self._copies(), *self._unused(bodies)]
-        return f"{text}\n{signature}\n{_block(lines)}"
+        return f"{text}\n{head}\n{block(lines)}"
 
     def _copies(self) -> list[str]:
         """Take the outputs from the work."""
@@ -266,8 +290,8 @@ class _CWriter:
         return lines
 
     def _unused(self, bodies: Iterable[Iterable[str]]) -> list[str]:
-        words = set().union(*map(_words, bodies))
-        unused = [name for name in self.inputs if name not in words]
+        known = set().union(*map(words, bodies))
+        unused = [name for name in self.inputs if name not in known]
         empty = [
             name
             for name, port in zip(self.outputs, self.graph.outputs, strict=True)
@@ -279,7 +303,7 @@ class _CWriter:
 class _CStage:
     """The statements of one stage."""
 
-    def __init__(self, writer: _CWriter, stage: Stage) -> None:
+    def __init__(self, writer: FunctionWriter, stage: Stage) -> None:
         self.writer, self.stage = writer, stage
         self.nodes = writer.graph.nodes
 
@@ -318,7 +342,7 @@ class _CStage:
         """Write a node as a number."""
         node = self.nodes[number]
         if node[0] == "const":
-            return _literal(node[1])
+            return literal(node[1])
         if number in self.stage.loads:
             return self.writer.place(self.stage.loads[number])
         return f"(double)n{number}" if node[0] in TRUTHS else f"n{number}"
@@ -330,14 +354,15 @@ class _CStage:
         return f"({self.value(number)} != 0.0)"
 
 
-def _literal(value: float) -> str:
+def literal(value: float) -> str:
+    """Return a number as C reads it, all digits of it."""
     if math.isnan(value):
         return "NAN"
     text = "INFINITY" if math.isinf(value) else repr(abs(value))
     return f"(-{text})" if math.copysign(1.0, value) < 0 else text
 
 
-def _identifier(name: str, taken: set[str]) -> str:
+def identifier(name: str, taken: set[str]) -> str:
     """Turn a name into one that C allows and that is not taken, and take it."""
     text = re.sub(r"\W", "_", name, flags=re.ASCII)
     if not re.match(r"[A-Za-z]", text):
@@ -348,9 +373,11 @@ def _identifier(name: str, taken: set[str]) -> str:
     return text
 
 
-def _words(lines: Iterable[str]) -> set[str]:
+def words(lines: Iterable[str]) -> set[str]:
+    """Return all names and numbers in a text."""
     return set(re.findall(r"\w+", " ".join(lines)))
 
 
-def _block(lines: Iterable[str]) -> str:
+def block(lines: Iterable[str]) -> str:
+    """Return statements in braces."""
     return "{\n" + "".join(f"    {line}\n" for line in lines) + "}\n"

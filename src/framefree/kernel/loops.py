@@ -13,6 +13,7 @@ is that of the functions alone, however long the list; the list is a table that 
         sofar = following
     calls.call(add, [sofar, x[99:]], [total])
     kernel = calls.compile()          # called like any other kernel
+    text = calls.c_source()           # the same for a board
 
 A function may not write where it reads: give it another block. A call with a flag (`unless`) is
 left out where the flag is set in all states that run together; so that results do not depend on
@@ -32,7 +33,9 @@ import casadi as ca
 from framefree.kernel import cache, interpreter
 from framefree.kernel.batch import define_outer
 from framefree.kernel.build import VERSIONS
+from framefree.kernel.c_source import CSource
 from framefree.kernel.call import Caller
+from framefree.kernel.calls_c import CallsInC, calls_c_source
 from framefree.kernel.code import Module, bits
 from framefree.kernel.entry import define_entry
 from framefree.kernel.graph import CompileError, Graph, Port
@@ -234,6 +237,11 @@ class Calls:
             if any(map(written.overlaps, constant)):
                 raise CompileError(f"`{function.name()}` would write over inputs or zeros")
 
+    def _check_outputs(self) -> None:
+        for port, block in self.outputs:
+            if not all(self._written[block.start : block.start + block.size]):
+                raise CompileError(f"no call writes all of the output `{port.name}`")
+
     @property
     def latest(self) -> tuple[Block, ...]:
         """The outputs of the latest call."""
@@ -263,6 +271,34 @@ class Calls:
         names = [port.name for port, _ in self.inputs], [port.name for port, _ in self.outputs]
         return ca.Function(self.name, symbols, results, *names)
 
+    # ------------------------------------------------------------------ as C
+
+    def c_source(self, name: str | None = None) -> CSource:
+        """Return the program as C99 with a header: loops stay loops, nothing is allocated."""
+        self._check_outputs()
+        calls = [
+            (
+                call.variant,
+                [one.start if isinstance(one, Block) else one.values for one in call.operands],
+            )
+            for call in self._calls
+        ]
+        functions = [
+            one if isinstance(one, Procedure) else lay_out(optimise(_graph(one), fma=True))
+            for one in (kind.function for kind in self._kinds)
+        ]
+        program = CallsInC(
+            [(port, block.start) for port, block in self.inputs],
+            [(port, block.start) for port, block in self.outputs],
+            functions,
+            [kind.constant for kind in self._kinds],
+            [kind.flagged for kind in self._kinds],
+            calls,
+            [(block.start, block.size) for block in self._zeros],
+            self._slots,
+        )
+        return calls_c_source(program, name or self.name)
+
     # ------------------------------------------------------------------ as native code
 
     def compile(self, *, use_cache: bool = True, lanes: int | None = None) -> Kernel:
@@ -270,9 +306,7 @@ class Calls:
 
         A single state has code of its own, with one lane: it needs a fraction of the memory.
         """
-        for port, block in self.outputs:
-            if not all(self._written[block.start : block.start + block.size]):
-                raise CompileError(f"no call writes all of the output `{port.name}`")
+        self._check_outputs()
         target, program = host(lanes), self._program()
         native = load_object(self._object(program, target, use_cache), target)
         caller = Caller(self.name, *self._ports, native, _layout(program, target))
@@ -290,6 +324,7 @@ class Calls:
             )
         members = {"__call__": call, "__doc__": Kernel.__doc__}
         members["function"] = cached_property(lambda _: self.function())
+        members["c_source"] = lambda _, name=None: self.c_source(name)
         kernel = type("Kernel", (Kernel,), members)()
         kernel.name, kernel._caller = self.name, caller
         kernel.inputs, kernel.outputs = self._ports
@@ -333,10 +368,7 @@ class Calls:
             if isinstance(function, Procedure):
                 programs.append(as_program(function))
                 continue
-            inputs = [Port(n, (function.numel_in(k),)) for k, n in enumerate(function.name_in())]
-            outputs = [Port(n, (function.numel_out(k),)) for k, n in enumerate(function.name_out())]
-            graph = read(function, inputs, outputs)
-            programs.append(lay_out(optimise(graph, fma=host().fma)))
+            programs.append(lay_out(optimise(_graph(function), fma=host().fma)))
         return programs
 
     def _assembly(self, program: KernelProgram, target: Target) -> str:
@@ -408,6 +440,13 @@ class Calls:
                     table.update(struct.pack(f"<q{one.size}d", call.variant, *one.values))
         digests = [hashlib.sha256(part).digest() for part in (*parts, table.digest())]
         return hashlib.sha256(b"calls" + b"".join(digests)).digest()
+
+
+def _graph(function: ca.Function) -> Graph:
+    """Return the expression graph of a function whose inputs and outputs are columns."""
+    inputs = [Port(n, (function.numel_in(k),)) for k, n in enumerate(function.name_in())]
+    outputs = [Port(n, (function.numel_out(k),)) for k, n in enumerate(function.name_out())]
+    return read(function, inputs, outputs)
 
 
 def _collect(slots: list[tuple[ca.MX, int]], block: Block) -> ca.MX:

@@ -192,7 +192,8 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
         """Return the law with its reference as a program for a controller.
 
         ``t, x, v, memory`` to ``u, memory_next``: no signals. Values of tunable numbers of the
-        machine, where it has any, follow as ``parameters``. It compiles by `compile()`.
+        machine, where it has any, follow as ``parameters``. It compiles by `compile()`, and is C
+        for a board by `c_source()`.
         """
         calls, t = Calls("limited_tasks"), ca.SX.sym("t")
         n, m = self.machine_size, len(self.row_names)

@@ -1,5 +1,6 @@
 """Routines as C99, the same operations in the same order."""
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -149,6 +150,17 @@ class CBody(RoutineTarget):
         """Write `break` or `continue`."""
         self._do(f"{word};")
 
+    def drop_unread(self) -> None:
+        """Leave out variables that nothing reads; what gives them a value still happens."""
+        for name in list(self.variables):
+            target = re.compile(rf"^( *){name}_ = (.*);$")
+            values = [match[2] if (match := target.match(line)) else line for line in self.lines]
+            if any(re.search(rf"\b{name}_\b", line) for line in values):
+                continue
+            del self.variables[name]
+            called = [target.sub(r"\1(void)\2;", line) for line in self.lines]
+            self.lines = [line for line in called if not re.match(r"^ *\(void\)\w+;$", line)]
+
     def give(self, value: Value | None) -> None:
         """Return from the routine."""
         self._do("return;" if value is None else f"return {value.text};")
@@ -165,6 +177,7 @@ def routine_c(main: Routine, layout: Layout, prefix: str) -> str:
         arguments = ", ".join(_declared(n, k) for n, k in routine.kinds.items())
         head = f"static {TYPES[routine.returns]} {prefix}{routine.name}({arguments})"
         heads.append(head + ";")
+        body.drop_unread()
         own = [f"    {_declared(name, kind)};" for name, kind in body.variables.items()]
         texts.append("\n".join([head, "{", *own, *body.lines, "}", ""]))
 
