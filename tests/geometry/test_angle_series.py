@@ -14,6 +14,12 @@ FUNCTIONS = {
     "sin(t)/t": (lambda s: series.sine_ratios(s)[0], lambda t: mp.sin(t) / t),
     "(1-cos t)/t^2": (lambda s: series.sine_ratios(s)[1], lambda t: (1 - mp.cos(t)) / t**2),
     "(t-sin t)/t^3": (lambda s: series.sine_ratios(s)[2], lambda t: (t - mp.sin(t)) / t**3),
+    "cos(t/2) of a step": (lambda s: series.pose_step_ratios(s)[0], lambda t: mp.cos(t / 2)),
+    "sin(t/2)/t of a step": (lambda s: series.pose_step_ratios(s)[1], lambda t: mp.sin(t / 2) / t),
+    "(t-sin t)/t^3 of a step": (
+        lambda s: series.pose_step_ratios(s)[2],
+        lambda t: (t - mp.sin(t)) / t**3,
+    ),
     "cos(t/2)": (lambda s: series.half_angle_ratios(s)[0], lambda t: mp.cos(t / 2)),
     "sin(t/2)/t": (lambda s: series.half_angle_ratios(s)[1], lambda t: mp.sin(t / 2) / t),
     "(1-t/2 cot(t/2))/t^2": (

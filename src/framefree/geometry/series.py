@@ -89,6 +89,22 @@ def half_angle_ratios(s: Matrix) -> tuple[Matrix, Matrix]:
     return cosine, sine
 
 
+def pose_step_ratios(s: Matrix) -> tuple[Matrix, Matrix, Matrix]:
+    """Return cos(t/2), sin(t/2)/t and (t - sin t)/t^3, with s = t^2.
+
+    All that a step on SE(3) needs whose attitude is a quaternion: (1 - cos t)/t^2 is twice the
+    square of the second.
+    """
+
+    def quotients(t: Matrix, s: Matrix) -> tuple[Matrix, ...]:
+        cosine, sine = ca.cos(t / 2), ca.sin(t / 2)
+        return cosine, sine / t, (1 - 2 * sine * cosine / t) / s
+
+    series = (_HALF_COSINE, _HALF_SINE, _SINE_REST)
+    cosine, sine, rest = _switched(s, SWITCH_SQUARED_ANGLE, series, quotients)
+    return cosine, sine, rest
+
+
 def cotangent_ratio(s: Matrix) -> Matrix:
     """Return (1 - (t/2) cot(t/2)) / t^2, with s = t^2; infinite at full turns, t = 2 pi k."""
 

@@ -18,6 +18,7 @@ from framefree.geometry import se3
 from framefree.machine import Frame, Machine, PairForce
 from framefree.machine.values import constant, constant_pose
 from framefree.motion import tendons
+from framefree.motion.balls import WorldWrenches, on_a_ball
 from framefree.motion.spatial import Inertia, Matrix, SpatialWrench, Step, Twist
 
 
@@ -64,7 +65,7 @@ def body_wrenches(bodies: Bodies) -> list[Matrix | None]:
     acting = (_conservative, _lossy, _of_tendons, _of_interactions)
     for frame, wrench in (pair for kind in acting for pair in kind(bodies)):
         _add(bodies.machine, total, frame, wrench)
-    return total
+    return _with_balls(bodies, total)
 
 
 class PairMotion(NamedTuple):
@@ -87,8 +88,26 @@ def pair_motion(bodies: Bodies, force: PairForce) -> PairMotion:
 
 def _of_interactions(bodies: Bodies) -> Iterator[tuple[Frame, Matrix]]:
     for force in bodies.machine.interactions:
-        at = pair_motion(bodies, force)
-        yield from _pair(at.a, at.b, at.pose, -at.wrench)
+        if not on_a_ball(force):
+            at = pair_motion(bodies, force)
+            yield from _pair(at.a, at.b, at.pose, -at.wrench)
+
+
+def _with_balls(bodies: Bodies, total: list[Matrix | None]) -> list[Matrix | None]:
+    """Add what contacts with balls do to the bodies."""
+    balls = [force for force in bodies.machine.interactions if on_a_ball(force)]
+    if not balls:
+        return total
+    wrenches = WorldWrenches(bodies)
+    for contact in balls:
+        wrenches.add_contact(contact)
+    return [_sum(known, wrenches.in_body_axes(i)) for i, known in enumerate(total)]
+
+
+def _sum(one: Matrix | None, other: Matrix | None) -> Matrix | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return one + other
 
 
 def interaction_power(bodies: Bodies) -> Matrix:

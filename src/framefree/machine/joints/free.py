@@ -7,6 +7,7 @@ import casadi
 import numpy as np
 
 from framefree.geometry import quaternion, se3
+from framefree.geometry.series import pose_step_ratios
 from framefree.machine.joints.base import JointKind
 from framefree.machine.joints.spherical import quaternion_rate, random_quaternions
 
@@ -41,9 +42,12 @@ class Free(JointKind):
 
     def integrate(self, x: Any, dv: Any) -> Any:
         """Pose times the exponential of the twist dv on SE(3)."""
-        step = se3.exp(dv)
-        position = x[:3] + quaternion.to_rotation(x[3:7]) @ se3.position(step)
-        return casadi.vertcat(position, quaternion.product(x[3:7], quaternion.exp(dv[3:6])))
+        move, turn = dv[:3], dv[3:6]
+        cosine, sine, rest = pose_step_ratios(casadi.sumsqr(turn))
+        across = casadi.cross(turn, move)
+        shift = move + 2 * sine**2 * across + rest * casadi.cross(turn, across)
+        attitude = quaternion.product(x[3:7], casadi.vertcat(cosine, sine * turn))
+        return casadi.vertcat(x[:3] + quaternion.to_rotation(x[3:7]) @ shift, attitude)
 
     def difference(self, x0: Any, x1: Any) -> Any:
         """Twist log(G0^-1 G1), its rotation at most pi long."""

@@ -33,6 +33,8 @@ SOLREF = (0.02, 1.0)
 """MuJoCo's default: time constant (s; at least two steps) and damping ratio of a contact."""
 SOLIMP = (0.9, 0.95, 0.001, 0.5, 2.0)
 """MuJoCo's default: impedance at depth zero and from 1 mm on."""
+ONLY_IN_PAIRS = {"contype": 0, "conaffinity": 0}
+"""A geom touches only where a pair says so."""
 IMPEDANCE_RATIO = 10.0
 """Friction is this much harder than the normal force, so that what sticks creeps less."""
 
@@ -89,8 +91,8 @@ class EngineContacts:
         names = []
         for part in contacts_of(machine):
             pair = tuple(f"contact {part.name} {end}" for end in "ab")
-            _add_geom(spec, machine, part.frame_a, part.shape_a, pair[0])
-            _add_geom(spec, machine, part.frame_b, part.shape_b, pair[1])
+            add_geom(spec, machine, part.frame_a, part.shape_a, name=pair[0], **ONLY_IN_PAIRS)
+            add_geom(spec, machine, part.frame_b, part.shape_b, name=pair[1], **ONLY_IN_PAIRS)
             mu = float(part.friction)
             spec.add_pair(
                 name=f"contact {part.name}",
@@ -234,19 +236,20 @@ def _still(machine: Machine, body: str) -> bool:
     return True
 
 
-def _add_geom(spec: Any, machine: Machine, frame: str, shape: ContactShape, name: str) -> None:
+def add_geom(
+    spec: Any, machine: Machine, frame: str, shape: ContactShape, **attributes: Any
+) -> None:
+    """Add a contact shape to a model's specification, with attributes of MuJoCo's geoms."""
     at = machine.frame(frame)
-    body = body_of(spec, at.body, f"`{name}`")
+    body = body_of(spec, at.body, f"`{attributes.get('name', shape.kind)}`")
     pose = np.asarray(at.pose) @ np.asarray(shape.pose)
     kind, sizes = _GEOMS[shape.kind]
     body.add_geom(
-        name=name,
         type=kind,
         size=np.array(sizes(shape.size), float),
         pos=pose[:3, 3],
         quat=quaternion_of_rotation(pose[:3, :3]),
-        contype=0,
-        conaffinity=0,
+        **attributes,
     )
 
 
