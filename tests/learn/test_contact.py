@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from framefree.control import Assisted, ComputedTorque
+from framefree.control import Assisted, ComputedTorque, Impedance
 from framefree.gallery.machines.arms import driven_iiwa
 from framefree.geometry import se3, so3
 from framefree.learn import LearnedContact, LearnError, Samples, fit_contact, load, noisy, save
@@ -126,8 +126,12 @@ def test_what_the_samples_do_not_tell_is_named():
 
 def test_assisted_laws_have_the_contact_on_its_body_alone():
     machine = driven_iiwa(friction=False)
-    law = Assisted(ComputedTorque(machine, 16.0, 8.0), true_contact())
-    assert [part.name for part in law.machine.interactions] == ["learned.link7"]
+    for law in (
+        ComputedTorque(machine, 16.0, 8.0),
+        Impedance(machine, "tool", (500.0, 50.0), (50.0, 5.0), null_damping=1.0),
+    ):
+        assisted = Assisted(law, true_contact())
+        assert [part.name for part in assisted.machine.interactions] == ["learned.link7"]
 
 
 def test_saved_and_loaded(tmp_path):

@@ -31,3 +31,11 @@ def test_friction_of_the_page_is_found(capsys):
     numbers = [float(one) for one in re.findall(r"\(([\d.]+)(?: ±[^)]*)?\)", second)]
     assert abs(numbers[0] - 12) < 1e-3
     assert abs(numbers[1] - 4.2) < 1e-3
+
+
+def test_contact_of_the_page_is_found(capsys):
+    run_example("fit_contact(samples")
+    rows = dict(line.split(" = ") for line in capsys.readouterr().out.splitlines()[1:])
+    assert abs(float(rows["k"].split()[0]) - 6000) < 1
+    assert abs(float(rows["mu"].split()[0]) - 0.35) < 1e-3
+    assert abs(float(rows["n_x"].split()[0]) + 0.8) < 1e-3

@@ -147,7 +147,11 @@ class Impedance(AllocatingLaw):
                 f"`{self.machine.name}` has motions that `{self.frame}` does not feel: give their "
                 "`null_damping`"
             )
-        if (self.null_stiffness is None) != (self.posture is None):
+        # `replace` gives a law its own matrices again: one of zeros pulls nowhere.
+        pulls = self.null_stiffness is not None and np.any(self.null_stiffness)
+        if (pulls and self.posture is None) or (
+            self.posture is not None and self.null_stiffness is None
+        ):
             raise ControlError("give both `null_stiffness` and `posture`, or neither")
         for name in ("null_damping", "null_stiffness"):
             value = 0.0 if getattr(self, name) is None else getattr(self, name)
