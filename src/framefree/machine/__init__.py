@@ -21,6 +21,7 @@ from framefree.machine.actuators import (
     motors,
 )
 from framefree.machine.body import WORLD, Body
+from framefree.machine.collision import CollisionShape
 from framefree.machine.contact import Contact
 from framefree.machine.contact_shape import ContactShape
 from framefree.machine.coupling import Coupling, Linear, Polynomial
@@ -62,6 +63,7 @@ __all__ = [
     "Activation",
     "Actuator",
     "Body",
+    "CollisionShape",
     "ConstantForce",
     "Contact",
     "ContactShape",

@@ -4,13 +4,19 @@ Our own equations do not use it: compliant contact is a `Contact` (`machine/cont
 the plant does, with `simulate(..., plant="mujoco", contacts=True)`.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from framefree.machine.part import Part, checked_name, set_field
+from framefree.machine.shape import Shape
 from framefree.machine.values import pose
+
+MESHES = (".stl", ".obj", ".msh")
+"""Files of meshes that MuJoCo reads."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,12 +30,15 @@ class CollisionShape(Part):
         "plane", "sphere", "capsule", "ellipsoid", "cylinder", "box" or "mesh"; empty where another
         engine cannot be given it, for the `reason`.
     size : numbers
-        MuJoCo's half sizes; of a mesh the corners (n, 3) of its convex hull, m.
+        MuJoCo's half sizes; of a mesh the corners (n, 3) of its convex hull, m, or its scale (3)
+        where it is in a `file`.
     pose : pose
         In the frame.
     settings : sequence of (name, numbers)
         MuJoCo's, such as ("friction", (1, 0.005, 0.0001)).
     reason : str
+    file : str
+        Of a mesh: MuJoCo takes its convex hull.
     """
 
     name: str
@@ -39,6 +48,7 @@ class CollisionShape(Part):
     pose: Any = None
     settings: tuple[tuple[str, Any], ...] = ()
     reason: str = ""
+    file: str = ""
 
     frame_fields = ("frame",)
 
@@ -74,6 +84,33 @@ class CollisionSolver(Part):
     def __post_init__(self) -> None:
         set_field(self, "settings", _settings(self.settings))
         set_field(self, "reasons", tuple(self.reasons))
+
+
+def of_shapes(shapes: Iterable[Shape]) -> tuple[CollisionShape, ...]:
+    """Return the solids among shapes of a file (role "collision"), by MuJoCo's sizes."""
+    solids = [shape for shape in shapes if shape.role == "collision"]
+    return tuple(_solid(shape, f"{shape.frame}_solid{i}") for i, shape in enumerate(solids))
+
+
+def _solid(shape: Shape, name: str) -> CollisionShape:
+    sizes = {
+        "box": lambda size: size / 2,
+        "sphere": lambda size: size,
+        "ellipsoid": lambda size: size,
+        "cylinder": lambda size: (size[0], size[1] / 2),
+        "capsule": lambda size: (size[0], size[1] / 2),
+        "plane": lambda size: (*(size / 2), 1.0),
+        "mesh": lambda size: size,
+    }
+    reason = ""
+    if shape.kind == "mesh" and not shape.file.lower().endswith(MESHES):
+        reason = f"MuJoCo reads meshes of the kinds {', '.join(MESHES)}, not `{shape.file}`"
+    elif shape.kind == "mesh" and not Path(shape.file).is_file():
+        reason = f"the mesh `{shape.file}` was not found"
+    size = sizes[shape.kind](np.asarray(shape.size))
+    return CollisionShape(
+        name, shape.frame, shape.kind, size, shape.pose, reason=reason, file=shape.file
+    )
 
 
 def _kept(values: Any) -> np.ndarray:

@@ -17,6 +17,7 @@ import numpy as np
 from framefree.geometry.moments import Moments
 from framefree.machine.actuators import motors
 from framefree.machine.body import WORLD, Body
+from framefree.machine.collision import of_shapes
 from framefree.machine.coupling import Coupling
 from framefree.machine.formats.markup import Place, ReadError
 from framefree.machine.formats.options import ReadOptions
@@ -178,6 +179,7 @@ class MachineBuilder:
                 actuators=tuple(m for m in moving if m.name not in driven and self.options.motors),
                 name=name,
                 geometry=tuple(self._geometry),
+                collisions=of_shapes(self._geometry),
                 remarks=(*remarks, *self.remarks),
                 ignored=(*ignored, *self.ignored),
                 **settings,

@@ -8,7 +8,7 @@ from framefree.machine.formats.markup import Place
 from framefree.machine.formats.records import LinkRecord, moments_of
 from framefree.machine.formats.sdf_include import Includer
 from framefree.machine.formats.sdf_scope import Scope, boolean, read_pose
-from framefree.machine.formats.urdf_shapes import ADDRESSES, MISSING
+from framefree.machine.formats.urdf_shapes import ADDRESSES, MISSING, SOLIDS
 from framefree.machine.problems import MachineError, Problems
 from framefree.machine.shape import Shape
 
@@ -59,7 +59,7 @@ class LinkReader:
         """Return what the shapes leave out."""
         result = []
         if self.solids:
-            result.append(f"contact of {self.solids} <collision> shapes: contact is not modelled")
+            result.append(f"contact of {self.solids} <collision> shapes: {SOLIDS}")
         if self.missing:
             first = min(self.missing)
             result.append(

@@ -19,7 +19,7 @@ from framefree.machine.formats.records import (
 from framefree.machine.formats.source import Source
 from framefree.machine.formats.unread import unread
 from framefree.machine.formats.urdf_extensions import Extensions
-from framefree.machine.formats.urdf_shapes import ShapeReader
+from framefree.machine.formats.urdf_shapes import SOLIDS, ShapeReader
 from framefree.machine.joints import (
     Continuous,
     Fixed,
@@ -119,7 +119,7 @@ class RobotElements:
         ignored = []
         solids = sum(s.role == "collision" for link in self.links for s in link.shapes)
         if solids:
-            ignored.append(f"contact of {solids} <collision> shapes: contact is not modelled")
+            ignored.append(f"contact of {solids} <collision> shapes: {SOLIDS}")
         if self._drawn.missing:
             names = sorted(self._drawn.missing)
             ignored.append(

@@ -17,6 +17,8 @@ _SIZES = {
 MISSING = "missing:"
 """Prefix of the address of a mesh file that is missing or may not be read."""
 
+SOLIDS = "contact is not modelled, except by MuJoCo itself as the plant"
+"""What is said of solids that may touch."""
 ADDRESSES = ("package://", "model://", "http://", "https://")
 _EXPECTED = "a box, sphere, cylinder, capsule or mesh"
 

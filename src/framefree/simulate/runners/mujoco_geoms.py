@@ -51,7 +51,10 @@ class FileContacts:
             )
             geom.type = getattr(mujoco.mjtGeom, f"mjGEOM_{shape.kind.upper()}")
             if shape.kind == "mesh":
-                spec.add_mesh(name=f"hull {k}", uservert=shape.size.ravel())
+                given = {"uservert": shape.size.ravel()}
+                if shape.file:
+                    given = {"file": shape.file, "scale": shape.size}
+                spec.add_mesh(name=f"hull {k}", **given)
                 geom.meshname = f"hull {k}"
             else:
                 geom.size = np.pad(shape.size, (0, 3 - len(shape.size)))
