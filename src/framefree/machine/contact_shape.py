@@ -14,11 +14,18 @@ disk, half-space         the lowest point of its rim
 sphere, sphere           along the line of centers
 sphere, capsule          nearest point of the capsule's axis
 sphere, box              nearest point of the box, as long as the center is outside
+capsule, capsule         nearest points of the two axes
 =======================  ==========================================================================
 
 The lowest point of a rim jumps when a disk passes through lying flat. It is made smooth: with s the
 sine of the tilt the point lies at radius r s / sqrt(s^2 + FLAT^2) (times a factor that makes an
-upright wheel exact), so that a disk lying flat resists tilting like a spring. Other pairs have no
+upright wheel exact), so that a disk lying flat resists tilting like a spring. The nearest points of
+two capsules jump in the same way where their axes are parallel: the points minimise
+
+    |a + s - b - t|^2 + FLAT^2 (s^2 + t^2),    s, t along the axes from their middles
+
+so that two capsules side by side touch in the middle of where they face each other, and resist
+turning about each other like a spring while they are parallel to about FLAT. Other pairs have no
 point that moves smoothly, or many at once, and are refused by name.
 """
 
@@ -205,6 +212,34 @@ def _box_sphere(size_a: Any, size_b: Any, G: Any) -> list[TouchPoint]:
     return [_two_spheres(center - casadi.vertcat(*beside), 0.0, radius, G)]
 
 
+def _capsule_capsule(size_a: Any, size_b: Any, G: Any) -> list[TouchPoint]:
+    half_a, half_b = float(size_a[1]) / 2, float(size_b[1]) / 2
+    way, axis = se3.position(G), se3.rotation(G)[:, 2]
+    s, t = _nearest_on_axes(way, axis, half_a, half_b)
+    on_b = t * axis
+    nearest = way + on_b - casadi.vertcat(0, 0, s)
+    depth, point, normal = _two_spheres(nearest, float(size_a[0]), float(size_b[0]), G)
+    return [TouchPoint(depth, point + casadi.vertcat(0, 0, t), normal)]
+
+
+def _nearest_on_axes(way: Any, axis: Any, half_a: float, half_b: float) -> tuple[Any, Any]:
+    """Return s and t of the nearest points s z and way + t axis, within the two half lengths.
+
+    With u = z . axis the function is (1 + e) (s^2 + t^2) - 2 u s t - 2 p s + 2 q t + ..., which is
+    convex: its least value along s, cut off, then along t, and once more along s where t is cut
+    off, is the least of all.
+    """
+    u, p, q = axis[2], way[2], casadi.dot(way, axis)
+    one = 1 + FLAT**2
+
+    def within(value: Any, half: float) -> Any:
+        return casadi.fmin(casadi.fmax(value, -half), half)
+
+    s = within((one * p - u * q) / (one**2 - u**2), half_a)
+    t = within((u * s - q) / one, half_b)
+    return within((p + u * t) / one, half_a), t
+
+
 PAIRS: dict[tuple[str, str], Callable[[Any, Any, Any], list[TouchPoint]]] = {
     ("half_space", "sphere"): _ground_sphere,
     ("half_space", "capsule"): _ground_capsule,
@@ -214,5 +249,6 @@ PAIRS: dict[tuple[str, str], Callable[[Any, Any, Any], list[TouchPoint]]] = {
     ("sphere", "sphere"): _sphere_sphere,
     ("capsule", "sphere"): _capsule_sphere,
     ("box", "sphere"): _box_sphere,
+    ("capsule", "capsule"): _capsule_capsule,
 }
 """Pairs of kinds, a and b, that can touch."""
