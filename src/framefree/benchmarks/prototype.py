@@ -10,7 +10,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from framefree.benchmarks.peers import mujoco_model
+from framefree.benchmarks.peers import MujocoRollout, mujoco_model
 from framefree.benchmarks.timing import best_seconds, speedup
 from framefree.gallery.scenarios.prototypes.flights import (
     QUADCOPTER_GAINS,
@@ -167,10 +167,6 @@ def _mujoco(craft: Craft, steps: int) -> Any:
     """Return a function that rolls out the free body in MuJoCo, as often and as far."""
     machine = craft.machine
     bare = machine.detach("drag", *(actuator.name for actuator in machine.actuators))
-    model, data, roll = mujoco_model(bare, DT, "euler")
-    first = np.tile(np.concatenate([[0.0], craft.start()[0], np.zeros(6)]), (LOOPS, 1))
-    state = np.zeros((LOOPS, steps, first.shape[1]))
-    sensors = np.zeros((LOOPS, steps, 0))
-    return lambda: roll.rollout(
-        model, data, initial_state=first, nstep=steps, state=state, sensordata=sensors
-    )
+    x = np.tile(craft.start()[0], (LOOPS, 1))
+    model = mujoco_model(bare, DT, "euler")
+    return MujocoRollout(model, x, np.zeros((LOOPS, 6)), np.zeros(0), steps).roll

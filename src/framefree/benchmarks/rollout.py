@@ -11,7 +11,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from framefree.benchmarks.peers import mujoco_model
+from framefree.benchmarks.peers import MujocoRollout, mujoco_model
 from framefree.benchmarks.timing import best_seconds
 from framefree.control.law import Command, Law
 from framefree.gallery.machines.arms import iiwa
@@ -66,7 +66,7 @@ def compare(
     """
     kernel = _step(integrator)
     time = DT * np.arange(steps)
-    peer = _Mujoco(integrator, x, v, steps)
+    peer = _mujoco(integrator, x, v, steps)
 
     def ours() -> Any:
         return kernel.rollout(x=x, v=v, h=DT, steps=steps, sequences={"time": time})
@@ -100,31 +100,12 @@ def _step(integrator: str) -> Kernel:
     return compile(step, shapes={"time": (), "h": ()})
 
 
-class _Mujoco:
-    """The arm with servos in MuJoCo; `roll` writes into arrays made once."""
-
-    def __init__(self, integrator: str, x: np.ndarray, v: np.ndarray, steps: int) -> None:
-        arm = iiwa()
-        servos = [
-            JointForce(joint.name, joint.name, gain=k, bias_terms=(0, -k, -d))
-            for joint, k, d in zip(arm.joints, STIFFNESS, DAMPING, strict=True)
-        ]
-        self.model, self.data, self._rollout = mujoco_model(arm.attach(*servos), DT, integrator)
-        batch = len(x)
-        self._buffers = {
-            "initial_state": np.concatenate([np.zeros((batch, 1)), x, v], axis=1),
-            "control": np.array(np.broadcast_to(TARGET, (batch, steps, 7))),
-            "state": np.zeros((batch, steps, 15)),
-            "sensordata": np.zeros((batch, steps, 0)),
-        }
-
-    def roll(self) -> None:
-        self._rollout.rollout(self.model, self.data, **self._buffers)
-
-    @property
-    def x(self) -> np.ndarray:
-        return self._buffers["state"][..., 1:8]
-
-    @property
-    def v(self) -> np.ndarray:
-        return self._buffers["state"][..., 8:]
+def _mujoco(integrator: str, x: np.ndarray, v: np.ndarray, steps: int) -> MujocoRollout:
+    """Return the arm with servos in MuJoCo."""
+    arm = iiwa()
+    servos = [
+        JointForce(joint.name, joint.name, gain=k, bias_terms=(0, -k, -d))
+        for joint, k, d in zip(arm.joints, STIFFNESS, DAMPING, strict=True)
+    ]
+    model = mujoco_model(arm.attach(*servos), DT, integrator)
+    return MujocoRollout(model, x, v, TARGET, steps)

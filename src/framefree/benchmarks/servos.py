@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from framefree.benchmarks.peers import mujoco_model
+from framefree.benchmarks.peers import MujocoRollout, mujoco, mujoco_model
 from framefree.benchmarks.timing import best_seconds
 from framefree.control.law import OpenLoop
 from framefree.gallery.machines.arms import iiwa
@@ -41,7 +41,6 @@ def figures() -> dict[str, object]:
     law = OpenLoop(machine, lambda t: TARGET.tolist())
     rng = np.random.default_rng(0)
     x = 0.3 * rng.standard_normal((TRAJECTORIES, 7))
-    steps = round(DURATION / DT)
 
     def ours(dt: float = DT, integrator: str = "implicit", count: int = TRAJECTORIES) -> Any:
         return simulate(
@@ -49,7 +48,11 @@ def figures() -> dict[str, object]:
             record=(), every=round(DT / dt), progress=False,
         )  # fmt: skip
 
-    peer = _Implicitfast(machine, x, steps)
+    model = mujoco_model(machine, DT, "euler")
+    model.opt.integrator = mujoco().mjtIntegrator.mjINT_IMPLICITFAST
+    model.actuator_forcelimited[:] = 1
+    model.actuator_forcerange[:] = (-MOST, MOST)
+    peer = MujocoRollout(model, x, 0 * x, TARGET, round(DURATION / DT))
     exact = ours(1e-5, "rk4", 4).x
     after = round(SETTLED / DT)
     errors = [np.abs(ours(count=4).x - exact)[:, after:].max()]
@@ -64,27 +67,3 @@ def figures() -> dict[str, object]:
         "error_rad": float(errors[0]),
         "implicitfast_error_rad": float(errors[1]),
     }
-
-
-class _Implicitfast:
-    """The arm with its servos in MuJoCo; `roll` writes into arrays made once."""
-
-    def __init__(self, machine: Any, x: np.ndarray, steps: int) -> None:
-        self.model, self.data, self._rollout = mujoco_model(machine, DT, "euler")
-        self.model.opt.integrator = 3  # mjINT_IMPLICITFAST
-        self.model.actuator_forcelimited[:] = 1
-        self.model.actuator_forcerange[:] = (-MOST, MOST)
-        batch = len(x)
-        self._buffers = {
-            "initial_state": np.concatenate([np.zeros((batch, 1)), x, 0 * x], axis=1),
-            "control": np.array(np.broadcast_to(TARGET, (batch, steps, 7))),
-            "state": np.zeros((batch, steps, 15)),
-            "sensordata": np.zeros((batch, steps, 0)),
-        }
-
-    def roll(self) -> None:
-        self._rollout.rollout(self.model, self.data, **self._buffers)
-
-    @property
-    def x(self) -> np.ndarray:
-        return self._buffers["state"][..., 1:8]
