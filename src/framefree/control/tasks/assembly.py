@@ -52,6 +52,7 @@ class Assembly:
         x: Matrix,
         v: Matrix,
         reference: Mapping[str, Matrix],
+        memory: Matrix | None = None,
     ) -> None:
         self.model = Model(machine if held is None else held.opened(machine))
         self.state = self.model.at(x, v)
@@ -63,6 +64,7 @@ class Assembly:
             t.name: t.rows(self.frames, reference) for t in self.tasks
         }
         self._levels, self._held, self._reference = levels, held, reference
+        self._memory = memory
         self._allocation = Allocation(self.model)
 
     @property
@@ -98,7 +100,7 @@ class Assembly:
         return (
             None
             if self._held is None
-            else self._held.grip(self.frames, self.state, self._reference)
+            else self._held.grip(self.frames, self.state, self._reference, self._memory)
         )
 
     def motor_forces(self, tau: Matrix) -> Matrix:
@@ -196,6 +198,8 @@ class Assembly:
         wrenches = self.grip.wrenches(self.M @ a + self.bias)
         for grasp, wrench in zip(self._held.grasps, wrenches, strict=True):
             signals[f"{grasp.name}.wrench"] = wrench
+        for grasp, error in zip(self._held.grasps, self.grip.errors, strict=False):
+            signals[f"{grasp.name}.wrench_error"] = error
         rows, limits = self.grasp_rows()
         if len(limits):
             share = ca.fabs(rows.A @ a + rows.b) / ca.DM(np.maximum(limits, 1e-12))

@@ -23,6 +23,7 @@ from framefree.control.law import ControlError
 from framefree.control.shared.frames import Frames
 from framefree.control.shared.model import ModelState
 from framefree.control.tasks.coupling import RigidCoupling
+from framefree.control.tasks.grasp_feedback import integral_rate, measured_wrench, within
 from framefree.geometry import so3
 from framefree.machine import Free, Machine
 from framefree.machine.values import is_symbolic
@@ -56,8 +57,13 @@ class HeldObject:
         they do not move the body and the grasp can carry them.
     carries : numbers, optional
         Largest size of each force and moment (6) that a grasp can carry, in the axes of its frame
-        b, N and Nm; or one such row for every grasp. `LimitedTaskControl` keeps them, and the
-        signal GRASP.use tells the largest share of them that is used.
+        b, N and Nm; or one such row for every grasp. Hands press no harder; `LimitedTaskControl`
+        keeps them in motion too, and the signal GRASP.use tells the largest share that is used.
+    feedback : float
+        K, 1/s: how fast what is missing of the pressure is made up for, as sensors tell it
+        (`framefree.control.tasks.grasp_feedback`); 0 for no feedback. The sensor
+        "GRASP.measured" tells the wrench on the hand, at frame a of the grasp and in its axes
+        (`framefree.simulate.ForceSensor`); the signal GRASP.wrench_error tells e.
     """
 
     body: str
@@ -66,6 +72,7 @@ class HeldObject:
     squeeze: float = 0.0
     targets: bool = False
     carries: Any = None
+    feedback: float = 0.0
 
     def __post_init__(self) -> None:
         grasps = tuple(self.grasps)
@@ -87,6 +94,11 @@ class HeldObject:
         object.__setattr__(self, "shares", shares)
         if self.carries is not None:
             object.__setattr__(self, "carries", self._limits(len(grasps)))
+        if not 0 <= self.feedback < np.inf:
+            raise ControlError(
+                f"`feedback` of the held body `{self.body}` must be a number from 0 on, 1/s, got "
+                f"{self.feedback}"
+            )
 
     def _limits(self, count: int) -> np.ndarray:
         given = np.asarray(self.carries, float)
@@ -101,6 +113,16 @@ class HeldObject:
     def shapes(self) -> dict[str, tuple[int, int]]:
         """Shapes of the reference signals that it reads, by name."""
         return {f"{grasp.name}.target": (6, 1) for grasp in self.grasps if self.targets}
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """Names of the sensors that it reads."""
+        return tuple(f"{grasp.name}.measured" for grasp in self.grasps if self.feedback)
+
+    @property
+    def memory_size(self) -> int:
+        """How many numbers it remembers: the integrals of what was missing."""
+        return 6 * len(self.measures)
 
     def check(self, machine: Machine) -> None:
         """Refuse a machine in which the body is not free, or grasped elsewhere."""
@@ -122,9 +144,13 @@ class HeldObject:
         return machine.detach(*held) if held else machine
 
     def grip(
-        self, frames: Frames, state: ModelState, reference: Mapping[str, Matrix] = _NOTHING
+        self,
+        frames: Frames,
+        state: ModelState,
+        reference: Mapping[str, Matrix] = _NOTHING,
+        memory: Matrix | None = None,
     ) -> "Grip":
-        """Return the grasps at a state."""
+        """Return the grasps at a state; `memory` holds what feedback has added up."""
         machine = frames.machine
         joint = machine.joints[machine.body_index[self.body]]
         body = frames.at(self.body, joint.child_pose)
@@ -143,14 +169,36 @@ class HeldObject:
             reactions.append(state.reduced(ca.vertcat(Jv - held.Jv, hand.Jw - held.Jw).T))
             turns.append(held.R)
             points.append(held.p)
-        pressing = self._pressing(machine, self._wanted(points, turns, reference), to_hands)
-        pressure = [
-            X @ (t - D @ sum(pressing, ca.SX(6, 1)))
-            for X, t, D in zip(to_hands, pressing, split, strict=True)
-        ]
+        wanted = self._wanted(points, turns, reference)
+
+        def internal(wrenches: list[Matrix]) -> list[Matrix]:
+            """Return what of wrenches (world axes) presses and does not move."""
+            pressing = self._pressing(machine, wrenches, to_hands)
+            total = sum(pressing, ca.SX(6, 1))
+            triples = zip(to_hands, pressing, split, strict=True)
+            return [X @ (t - D @ total) for X, t, D in triples]
+
+        errors, rate = [], ca.SX(0, 1)
+        if self.feedback and memory is not None:
+            told = [
+                measured_wrench(frames, grasp.frame_a, place, ca.SX(reference[name]))
+                for grasp, place, name in zip(self.grasps, points, self.measures, strict=True)
+            ]
+            off = internal([a - b for a, b in zip(wanted, told, strict=True)])
+            both = [ca.diagcat(R, R) for R in turns]
+            errors = [T.T @ e for T, e in zip(both, off, strict=True)]
+            rate = integral_rate(self.feedback, ca.vertcat(*errors), memory, self.carries)
+            wanted = [
+                w + T @ memory[6 * k : 6 * k + 6]
+                for k, (w, T) in enumerate(zip(wanted, both, strict=True))
+            ]
+        pressure = internal(wanted)
+        if self.carries is not None:
+            share = within(pressure, turns, self.carries)
+            pressure = [share * p for p in pressure]
         places = [state.model.v_names.index(name) for name in joint.v_names]
         contacts = [X @ D for X, D in zip(to_hands, split, strict=True)]
-        return Grip(places, contacts, reactions, pressure, turns, free)
+        return Grip(places, contacts, reactions, pressure, turns, free, errors, rate)
 
     def _wanted(self, points: Any, turns: Any, reference: Mapping[str, Matrix]) -> list[Matrix]:
         """Return the wrenches (6) of hands that press, world axes at the grasps; none is zero."""
@@ -236,6 +284,10 @@ class Grip(NamedTuple):
         Rotation of frame b of every grasp.
     free : (k x 6)
         Directions, in the axes of the free joint, along which no hand can push the body.
+    errors : list of (6)
+        What is missing of each hand's pressure, in the axes of its grasp; empty without feedback.
+    rate : column
+        Of what feedback adds up.
     """
 
     places: list[int]
@@ -244,6 +296,8 @@ class Grip(NamedTuple):
     pressure: list[Matrix]
     turns: list[Matrix]
     free: np.ndarray
+    errors: list[Matrix]
+    rate: Matrix
 
     def transfer(self, tau: Matrix) -> Matrix:
         """Return forces (n x k) after hands have taken over what the body needs."""

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import numpy as np
+
 from framefree.control.law import AnyLaw, Command, ControlError, Law
 from framefree.control.shared.allocation import UNITS
 from framefree.control.tasks.assembly import Assembly, Levels
@@ -31,6 +33,11 @@ class LawOfTasks(AnyLaw):
     def needs(self) -> tuple[str, ...]:
         """Names of the reference signals that the tasks read."""
         return tuple(self.shapes)
+
+    @property
+    def measures(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Names of the sensors that tell grasp wrenches."""
+        return () if self.held is None else self.held.measures
 
     @property
     def shapes(self) -> dict[str, tuple[int, int]]:
@@ -86,10 +93,16 @@ class TaskControl(LawOfTasks, Law):
         self, t: Matrix, x: Matrix, v: Matrix, reference: Mapping[str, Matrix], memory: Matrix
     ) -> Command:
         """Return the inputs at a state."""
-        parts = Assembly(self.machine, self.levels, self.held, x, v, reference)
+        parts = Assembly(self.machine, self.levels, self.held, x, v, reference, memory)
         a = self.solver.acceleration(parts.problem(self.feasible))
         inputs = parts.inputs(a)
-        return Command(inputs.u, {**parts.signals(a), **inputs.signals})
+        rate = None if parts.grip is None or not self.measures else parts.grip.rate
+        return Command(inputs.u, {**parts.signals(a), **inputs.signals}, rate=rate)
+
+    @property
+    def memory(self) -> np.ndarray:
+        """What feedback of grasp wrenches has added up."""
+        return np.zeros(0 if self.held is None else self.held.memory_size)
 
 
 def checked_levels(machine: Machine, levels: Any, held: HeldObject | None) -> Levels:

@@ -1,7 +1,7 @@
 """Control by tasks in strict order, within limits of torque, position, speed and acceleration."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -9,7 +9,14 @@ from typing import Any, ClassVar
 import casadi as ca
 import numpy as np
 
-from framefree.control.law import ControlError, LawBlocks, NumericCommand, NumericLaw
+from framefree.control.law import (
+    AnyLaw,
+    ControlError,
+    LawBlocks,
+    NumericCommand,
+    NumericLaw,
+    Timing,
+)
 from framefree.control.qp.hierarchy import TOLERANCE, level_ends
 from framefree.control.qp.lexicographic import PARTS, program
 from framefree.control.references.base import Reference
@@ -63,6 +70,8 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
         Of every joint, rad/s^2 or m/s^2; with `joint_limits`.
     damped_below : float
         Least singular value of a level's rows, relative to them, below which it is damped.
+    period : float
+        Control period, s, over which feedback of grasp wrenches adds up; `simulate` sets it.
     """
 
     machine: Machine
@@ -73,6 +82,7 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
     approach: float = 20.0
     acceleration_limit: float = np.inf
     damped_below: float = DAMPED_BELOW
+    period: float = field(default=0.0, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -82,8 +92,25 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
 
     @property
     def memory(self) -> np.ndarray:
-        """Where the solver starts from: the latest variables and which rows were at bounds."""
-        return np.zeros(self.machine_size + len(self.row_names))
+        """Where the solver starts from: the latest variables and which rows were at bounds.
+
+        What feedback of grasp wrenches has added up follows.
+        """
+        return np.zeros(self._solver_memory + self._feedback_size)
+
+    @property
+    def _solver_memory(self) -> int:
+        return self.machine_size + len(self.row_names)
+
+    @property
+    def _feedback_size(self) -> int:
+        return 0 if self.held is None else self.held.memory_size
+
+    def timed(self, timing: Timing) -> AnyLaw:
+        """Return the law for a control period."""
+        if not self._feedback_size or timing.period == self.period:
+            return self
+        return replace(self, period=timing.period)
 
     @property
     def machine_size(self) -> int:
@@ -122,13 +149,15 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
         parameters: Any = None,
     ) -> NumericCommand:
         """Return the inputs at a state."""
-        n, own = self.machine_size, self.machine.parameters
-        inputs = [x, v, *(reference[name] for name in self.needs)]
+        n, end, own = self.machine_size, self._solver_memory, self.machine.parameters
+        inputs = [x, v, *(reference[name] for name in (*self.needs, *self.measures))]
+        if self._feedback_size:
+            inputs.append(memory[end:])
         if len(own):
             inputs.append(own.values(parameters))
         if self.solver is not None:
             return self._second_opinion(inputs)
-        u, *signals, following = self.kernel(*inputs, memory[:n], memory[n:])
+        u, *signals, following = self.kernel(*inputs, memory[:n], memory[n:end])
         return NumericCommand(u, dict(zip(self.signals, signals, strict=True)), following)
 
     def _second_opinion(self, inputs: list[np.ndarray]) -> NumericCommand:
@@ -150,12 +179,18 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
 
     def write(self, calls: Calls, inputs: LawBlocks, column: Block) -> None:
         """Append calls that write u, all signals in order and memory to a block."""
-        n, ends = self.machine_size, np.cumsum([0, *self._sizes_out]).tolist()
-        values = [inputs.x, inputs.v, *(inputs.reference[name] for name in self.needs)]
+        ends, names = np.cumsum([0, *self._sizes_out]).tolist(), (*self.needs, *self.measures)
+        values = [inputs.x, inputs.v, *(inputs.reference[name] for name in names)]
+        values += [inputs.memory[self._solver_memory :]] if self._feedback_size else []
         values += [] if inputs.parameters is None else [inputs.parameters]
-        solved = self._write_solution(calls, values, inputs.memory[:n], inputs.memory[n:])
+        solved = self._write_solution(calls, values, *self._start(inputs.memory))
         outputs = [column[a:b] for a, b in pairwise(ends)]
         calls.call(self._outcome, [*values, *solved], outputs)
+
+    def _start(self, memory: Block) -> tuple[Block, Block]:
+        """Return the blocks of variables and status of before."""
+        n = self.machine_size
+        return memory[:n], memory[n : self._solver_memory]
 
     def _write_solution(
         self, calls: Calls, values: list[Block], start: Block, status: Block
@@ -191,36 +226,32 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
     def program(self, reference: Reference | None = None) -> Calls:
         """Return the law with its reference as a program for a controller.
 
-        ``t, x, v, memory`` to ``u, memory_next``: no signals. Values of tunable numbers of the
-        machine, where it has any, follow as ``parameters``. It compiles by `compile()`, and is C
-        for a board by `c_source()`.
+        ``t, x, v, memory`` to ``u, memory_next``: no signals. Readings of sensors, where it
+        measures any, and values of tunable numbers of the machine (``parameters``) follow. It
+        compiles by `compile()`, and is C for a board by `c_source()`.
         """
         calls, t = Calls("limited_tasks"), ca.SX.sym("t")
-        n, m = self.machine_size, len(self.row_names)
         named = {} if reference is None else reference.at(t)
         missing = [name for name in self.needs if name not in named]
         if missing:
             raise ControlError(f"the law needs a reference `{missing[0]}`")
-        time, memory_size = calls.input("t", ()), n + m
+        time, size = calls.input("t", ()), len(self.memory)
         values = [calls.input(name, (self._symbols[name].numel(),)) for name in "xv"]
-        memory = calls.input("memory", (memory_size,))
+        memory = calls.input("memory", (size,))
         if self.needs:
             columns = [ca.densify(ca.vec(ca.SX(named[name]).T)) for name in self.needs]
             signals = [calls.block(column.numel()) for column in columns]
             calls.call(ca.Function("reference", [t], columns), [time], signals)
             values += signals
+        values += [calls.input(name, (6,)) for name in self.measures]
+        values += [memory[self._solver_memory :]] if self._feedback_size else []
         if len(self.machine.parameters):
             values.append(calls.input("parameters", (len(self.machine.parameters),)))
-        solved = self._write_solution(calls, values, memory[:n], memory[n:])
-        z, status = ca.SX.sym("z", n), ca.SX.sym("status", m)
-        u = self._problem.parts.inputs(self._problem.acceleration(z)).u
-        final = self._function(
-            "inputs", {"z": z, "status": status}, {"u": u, "memory": ca.vertcat(z, status)}
-        )
-        places = [
-            calls.output("u", (self.machine.nu,)),
-            calls.output("memory_next", (memory_size,)),
-        ]
+        solved = self._write_solution(calls, values, *self._start(memory))
+        u, _, following, results = self._outcome_parts
+        used = {name: results[name] for name in ("solution", "status")}
+        final = self._function("inputs", used, {"u": u, "memory": following})
+        places = [calls.output("u", (self.machine.nu,)), calls.output("memory_next", (size,))]
         calls.call(final, [*values, solved[0], solved[3]], places)
         return calls
 
@@ -233,10 +264,13 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
 
     @cached_property
     def _shapes(self) -> dict[str, tuple[int, int]]:
-        """Shapes of state, references and tunable numbers, by the names of inputs."""
+        """Shapes of state, references, readings and tunable numbers, by the names of inputs."""
         shapes = {"x": (self.machine.nx, 1), "v": (self.machine.nv, 1)}
         for k, name in enumerate(self.needs):
             shapes[f"reference_{k}"] = self.shapes[name]
+        shapes |= {f"measured_{k}": (6, 1) for k in range(len(self.measures))}
+        if self._feedback_size:
+            shapes["feedback"] = (self._feedback_size, 1)
         if len(self.machine.parameters):
             shapes["parameters"] = (len(self.machine.parameters), 1)
         return shapes
@@ -252,8 +286,9 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
     @cached_property
     def _problem(self) -> BoundedProblem:
         shaped = [ca.reshape(self._symbols[name], b, a).T for name, (a, b) in self._shapes.items()]
-        named = dict(zip(self.needs, shaped[2:], strict=False))
-        parts = Assembly(self.machine, self.levels, self.held, shaped[0], shaped[1], named)
+        named = dict(zip((*self.needs, *self.measures), shaped[2:], strict=False))
+        x, v, feedback = *shaped[:2], self._symbols.get("feedback")
+        parts = Assembly(self.machine, self.levels, self.held, x, v, named, feedback)
         limits = JointLimits(self.approach, self.acceleration_limit) if self.joint_limits else None
         return BoundedProblem(parts, self.machine, self.levels, limits)
 
@@ -299,6 +334,9 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
         first = min(problem.first_task, levels - 1)
         signals |= {"relaxed": verdicts[first] == 0, "solved": ca.mmin(verdicts) >= 0}
         memory = ca.vertcat(results["solution"], results["status"])
+        if problem.parts.grip is not None and self._feedback_size:
+            rate = problem.parts.grip.rate
+            memory = ca.vertcat(memory, self._symbols["feedback"] + self.period * rate)
         return inputs.u, signals, memory, results
 
     @cached_property
