@@ -4,7 +4,8 @@
 
 with the coefficients a of a library, a network f that commutes with the body's symmetry, and a
 current c that is constant in the world. Its adjustable numbers are a, the scale of the network and
-the current.
+the current; with `last_layer` also the weights of the network's last layer, "last.I.J" from unit J
+to wrench I and "last.I" its own, in which f is linear.
 """
 
 from collections.abc import Mapping
@@ -17,11 +18,13 @@ import numpy as np
 from framefree.learn.errors import LearnError
 from framefree.learn.library import Library, library_of
 from framefree.learn.model import BodyMotion, WrenchModel, checked_numbers, named
-from framefree.learn.network import SymmetricNetwork
+from framefree.learn.network import SymmetricNetwork, flat
 from framefree.machine.part import set_field
 
 CURRENT = named("current", "xyz")
 SCALE = "network.scale"
+LAST = "last."
+NO_LAYER = "a model without a network has no last layer"
 
 Matrix = Any
 
@@ -35,23 +38,30 @@ class LearnedModel(WrenchModel):
     library : Library or None
         Terms of the basis.
     coefficients : (size,)
-        Of the terms, then the scale of the network if there is one, then the current (m/s).
+        Of the terms, then the last layer (if it is adjustable) and the scale of the network if
+        there is one, then the current (m/s).
     network : SymmetricNetwork or None
     deviations : (size,), optional
         Standard deviations of the numbers, as far as the data told them.
+    last_layer : bool
+        Whether weights of the network's last layer are among the numbers; `with_last_layer` makes
+        such a model.
     """
 
     library: Library | None
     coefficients: Any  # type: ignore[assignment]
     network: SymmetricNetwork | None = None
     deviations: Any = None
+    last_layer: bool = False
 
     def __post_init__(self) -> None:
         if self.library is None and self.network is None:
             raise LearnError("a learned model needs a library of terms, a network, or both")
+        if self.last_layer and self.network is None:
+            raise LearnError(NO_LAYER)
         terms = () if self.library is None else self.library.names
         units = () if self.library is None else self.library.units
-        scale = () if self.network is None else (SCALE,)
+        scale = () if self.network is None else (*self._last_names(), SCALE)
         set_field(self, "names", (*terms, *scale, *CURRENT))
         set_field(self, "units", (*units, *("" for _ in scale), *("m/s",) * 3))
         set_field(self, "linear", (*terms, *scale))
@@ -61,6 +71,29 @@ class LearnedModel(WrenchModel):
         set_field(self, "inputs", counts[0])
         what = "the numbers of a learned model"
         set_field(self, "coefficients", checked_numbers(self.coefficients, self.size, what))
+
+    def _last_names(self) -> tuple[str, ...]:
+        """Return names of the last layer's weights, W by columns before b, as in `flat`."""
+        if not self.last_layer or self.network is None:
+            return ()
+        rows, columns = self.network.layers[-1][0].shape
+        units = [f"last.{i}.{j}" for j in range(columns) for i in range(rows)]
+        return (*units, *(f"last.{i}" for i in range(rows)))
+
+    def with_last_layer(self) -> "LearnedModel":
+        """Return the same model with its network's last layer among its numbers."""
+        if self.last_layer:
+            return self
+        if self.network is None:
+            raise LearnError(NO_LAYER)
+        weights, place = flat(self.network.layers[-1:]), self.size - 4
+        spread = self.deviations
+        return replace(
+            self,
+            coefficients=np.insert(self.coefficients, place, weights),
+            deviations=None if spread is None else np.insert(spread, place, 0 * weights),
+            last_layer=True,
+        )
 
     @property
     def current(self) -> np.ndarray:
@@ -86,7 +119,11 @@ class LearnedModel(WrenchModel):
             a = given[: len(self.library)]
             total = total + self.library.columns(*arguments) @ ca.sparsify(a)
         if self.network is not None:
-            total = total + given[-4] * self.network.wrench(*arguments, weights)
+            last = None
+            if self.last_layer:
+                first = 0 if self.library is None else len(self.library)
+                last = given[first:-4]
+            total = total + given[-4] * self.network.wrench(*arguments, weights, last)
         return total
 
     def turned(self, R: Any) -> "LearnedModel":
@@ -104,7 +141,7 @@ class LearnedModel(WrenchModel):
         rows = []
         for i, name in enumerate(self.names):
             value = self.coefficients[i]
-            if not value or name == SCALE:
+            if not value or name == SCALE or name.startswith(LAST):
                 continue
             spread = None if self.deviations is None else self.deviations[i]
             told = f"{value:.4g}" + (f" ± {spread:.2g}" if spread else "")
@@ -126,6 +163,7 @@ class LearnedModel(WrenchModel):
             "network": None if self.network is None else self.network.parts(),
             "coefficients": np.asarray(self.coefficients),
             "deviations": None if self.deviations is None else np.asarray(self.deviations),
+            "last_layer": self.last_layer,
         }
 
     @classmethod
@@ -137,4 +175,5 @@ class LearnedModel(WrenchModel):
             parts["coefficients"],
             None if network is None else SymmetricNetwork.of_parts(network),
             parts["deviations"],
+            parts.get("last_layer", False),
         )

@@ -99,12 +99,25 @@ class SymmetricNetwork:
         return columns * ca.repmat(scale, 1, columns.shape[1])
 
     def wrench(
-        self, v: Matrix, w: Matrix, d: Matrix, inputs: Matrix, weights: Matrix | None = None
+        self,
+        v: Matrix,
+        w: Matrix,
+        d: Matrix,
+        inputs: Matrix,
+        weights: Matrix | None = None,
+        last: Matrix | None = None,
     ) -> Matrix:
-        """Return f (6); with a column of weights these are inputs, else constants."""
+        """Return f (6); with a column of weights these are inputs, else constants.
+
+        `last` is a column of weights of the last layer alone, in the order of `flat`.
+        """
         own = self.layers if weights is None else unflat(weights, self.layers)
         shifted = (self.invariants(v, w, d, inputs) - ca.DM(self.means)) / ca.DM(self.widths)
-        h = layers(shifted, own)
+        if last is None:
+            h = layers(shifted, own)
+        else:
+            ((W, b),) = unflat(last, self.layers[-1:])
+            h = W @ ca.tanh(layers(shifted, own[:-1])) + b
         return self.wrenches(v, w, d, inputs) @ h
 
     def parts(self) -> dict[str, Any]:

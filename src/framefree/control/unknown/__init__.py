@@ -6,12 +6,14 @@ from framefree.control.unknown.integral import IntegralAction
 from framefree.control.unknown.learned import Adaptive, Assisted, LearnedAdaptation
 from framefree.control.unknown.observer import MomentumObserver
 from framefree.control.unknown.observing import Observing
+from framefree.control.unknown.together import CorrectionsTogether
 
 __all__ = [
     "Adaptation",
     "Adaptive",
     "Assisted",
     "Correction",
+    "CorrectionsTogether",
     "IntegralAction",
     "LearnedAdaptation",
     "MomentumObserver",

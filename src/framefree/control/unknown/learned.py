@@ -43,6 +43,7 @@ from framefree.control.unknown.correction import (
     at_symbols,
     given_force,
 )
+from framefree.control.unknown.together import CorrectionsTogether
 from framefree.geometry import se3
 from framefree.machine import Interaction, Machine
 from framefree.machine.tree import unknown as unknown_name
@@ -154,18 +155,23 @@ def Assisted(law: Any, model: LearnedPart, bodies: Sequence[str] | None = None) 
 
 
 def Adaptive(law: Any, model: LearnedWrench, gain: Any, **options: Any) -> Any:
-    """Return a law with a learned model whose coefficients adapt: see `LearnedAdaptation`."""
+    """Return a law with a learned model whose coefficients adapt: see `LearnedAdaptation`.
+
+    What the law's `unknown` has already, such as an `Adaptation` to a payload, stays beside it.
+    """
     if not any(one.name == "unknown" for one in getattr(law, "__dataclass_fields__", {}).values()):
         raise ControlError(
             f"{law.name} has no Lyapunov function to adapt by: take a port law or PassivityControl"
         )
-    return replace(law, unknown=LearnedAdaptation(model, gain, **options))
+    own = LearnedAdaptation(model, gain, **options)
+    return replace(
+        law, unknown=own if law.unknown is None else CorrectionsTogether((law.unknown, own))
+    )
 
 
-class _Terms(NamedTuple):
-    """Of a state: d (n) with its slope Phi (n x k) by the numbers; p and h where needed."""
+class _Prediction(NamedTuple):
+    """What prediction errors need: the slope Phi (n x moving) itself, momentum and h (n)."""
 
-    d: Matrix
     Phi: Matrix
     p: Matrix
     h: Matrix
@@ -281,7 +287,7 @@ class LearnedAdaptation(Correction):
         first = ca.DM(self.first_estimate)
         if not self.prediction:
             return first
-        p = self._terms(model, x, v, first).p
+        p = self._prediction_terms(model, x, v, first).p
         return ca.vertcat(first, ca.SX(model.n * len(self._moving) + model.n, 1), p)
 
     def timed(self, timing: Timing) -> "LearnedAdaptation":
@@ -292,25 +298,24 @@ class LearnedAdaptation(Correction):
         self, model: Model, x: Matrix, v: Matrix, memory: Matrix, wanted: ReferenceMotion
     ) -> CorrectionForce:
         """Return what the model gives at a state, and how its coefficients move."""
-        k = len(self.gains)
+        k, moving = len(self.gains), self._moving
         c, filters = memory[:k, :], memory[k:, :]
-        terms = self._terms(model, x, v, c)
-        moving = self._moving
-        Phi = terms.Phi[:, moving]
+        d = self._model_force(model, x, v, c)
 
         def change(s: Matrix, u: Matrix) -> CorrectionChange:
-            e, Y_f, filter_rate = self._predicted(terms, Phi, c, filters, lambda: (model, x, v, u))
-            drive = Phi.T @ s - self.prediction * (Y_f.T @ e)
+            e, Y_f, filter_rate = self._predicted(model, x, v, c, d, u, filters)
+            off = (c - ca.DM(self.true_coefficients))[moving]
+            slope, along = self._slopes(model, x, v, c, s, off)
+            drive = slope - self.prediction * (Y_f.T @ e)
             rate, following = self._moved(c, drive)
             V, extra = None, ca.SX(0)
             if self.truth is not None:
-                gain, true = ca.DM(self.gains[moving]), ca.DM(self.true_coefficients)
-                off = c - true
-                V = ca.sumsqr(off[moving] / ca.sqrt(gain)) / 2
-                left = self._true_force(model, x, v) - terms.d + Phi @ off[moving]
-                cut = ca.dot(off[moving], rate[moving] / gain - drive)
-                extra = ca.dot(s, left) - self.prediction * ca.dot(e, Y_f @ off[moving]) + cut
-            signals = {"coefficients": c, "unknown": terms.d}
+                gain = ca.DM(self.gains[moving])
+                V = ca.sumsqr(off / ca.sqrt(gain)) / 2
+                left = self._true_force(model, x, v) - d + along
+                cut = ca.dot(off, rate[moving] / gain - drive)
+                extra = ca.dot(s, left) - self.prediction * ca.dot(e, Y_f @ off) + cut
+            signals = {"coefficients": c, "unknown": d}
             if self.prediction:
                 signals["prediction_error"] = e
             rate = ca.SX(k, 1) if self.timing.period else rate
@@ -318,7 +323,7 @@ class LearnedAdaptation(Correction):
                 ca.vertcat(rate, filter_rate), ca.vertcat(following, filters), V, extra, signals
             )
 
-        return CorrectionForce(-terms.d, change)
+        return CorrectionForce(-d, change)
 
     def _moved(self, c: Matrix, drive: Matrix) -> tuple[Matrix, Matrix]:
         """Return the rate (k) of the coefficients, and their next value if the law is sampled."""
@@ -333,19 +338,19 @@ class LearnedAdaptation(Correction):
         return rate, following
 
     def _predicted(
-        self, terms: _Terms, Phi: Matrix, c: Matrix, filters: Matrix, at: Any
+        self, model: Model, x: Matrix, v: Matrix, c: Matrix, d: Matrix, u: Matrix, filters: Matrix
     ) -> tuple[Matrix, Matrix, Matrix]:
         """Return e_f (n), Y_f (n x moving) and the rate of the filters."""
-        n, m = Phi.shape
+        n, m = model.n, len(self._moving)
         if not self.prediction:
             return ca.SX(n, 1), ca.SX(n, m), ca.SX(0, 1)
+        Phi, p, h = self._prediction_terms(model, x, v, c)
         pace, own = self.filter, c[self._moving]
         Y_f = ca.reshape(filters[: n * m], n, m)
         rest, p_f = filters[n * m : n * m + n], filters[n * m + n :]
-        model, x, v, u = at()
-        known = given_force(model, x, v, u) + terms.h + terms.d - Phi @ own
-        e = rest + Y_f @ own - pace * (terms.p - p_f)
-        rate = pace * ca.vertcat(ca.vec(Phi - Y_f), known - rest, terms.p - p_f)
+        known = given_force(model, x, v, u) + h + d - Phi @ own
+        e = rest + Y_f @ own - pace * (p - p_f)
+        rate = pace * ca.vertcat(ca.vec(Phi - Y_f), known - rest, p - p_f)
         return e, Y_f, rate
 
     # ------------------------------------------------------------------ forces
@@ -365,21 +370,39 @@ class LearnedAdaptation(Correction):
         true = ca.DM(np.asarray(self.truth.coefficients, float))
         return at_symbols(model, lambda state: [self._force(state, self.truth, true)])(x, v)[0]
 
-    def _terms(self, model: Model, x: Matrix, v: Matrix, c: Matrix) -> _Terms:
-        """Return d, its slope, and where prediction errors are used momentum and h."""
+    def _model_force(self, model: Model, x: Matrix, v: Matrix, c: Matrix) -> Matrix:
+        """Return d(c) (n)."""
         symbols = ca.SX.sym("c", len(self.gains))
+        own = at_symbols(model, lambda state: [self._force(state, self.model, symbols)], symbols)
+        return own(x, v, c)[0]
+
+    def _slopes(
+        self, model: Model, x: Matrix, v: Matrix, c: Matrix, s: Matrix, off: Matrix
+    ) -> tuple[Matrix, Matrix]:
+        """Return Phi^T s (moving) and Phi off (n), without Phi: it may have many columns."""
+        symbols, moving = ca.SX.sym("c", len(self.gains)), self._moving
+        force, along = ca.SX.sym("s", model.n), ca.SX.sym("off", len(moving))
+        direction = ca.SX(*symbols.shape)
+        direction[moving] = along
+
+        def slopes(state: ModelState) -> list[Matrix]:
+            d = self._force(state, self.model, symbols)
+            back = ca.jtimes(d, symbols, force, True)
+            return [back[moving], ca.jtimes(d, symbols, direction)]
+
+        return at_symbols(model, slopes, symbols, force, along)(x, v, c, s, off)  # type: ignore
+
+    def _prediction_terms(self, model: Model, x: Matrix, v: Matrix, c: Matrix) -> _Prediction:
+        """Return Phi, the momentum p and h: p' = force + h + d."""
+        symbols = ca.SX.sym("c", len(self.gains))
+        columns = ca.DM.eye(len(self.gains))[:, self._moving]
 
         def terms(state: ModelState) -> list[Matrix]:
-            d = self._force(state, self.model, symbols)
-            made = [d, ca.jacobian(d, symbols)]
-            if self.prediction:
-                held = ca.SX.sym("held", model.n)
-                x_rate = model.machine.rate_matrix(state.tree.x) @ state.tree.v
-                M_rate = ca.jtimes(state.mass @ held, state.tree.x, x_rate)
-                turned = ca.substitute(M_rate, held, state.v)
-                made += [state.mass @ state.v, turned - state.inverse(ca.SX(model.n, 1))]
-            return made
+            held = ca.SX.sym("held", model.n)
+            x_rate = model.machine.rate_matrix(state.tree.x) @ state.tree.v
+            M_rate = ca.jtimes(state.mass @ held, state.tree.x, x_rate)
+            turned = ca.substitute(M_rate, held, state.v)
+            Phi = ca.jtimes(self._force(state, self.model, symbols), symbols, columns)
+            return [Phi, state.mass @ state.v, turned - state.inverse(ca.SX(model.n, 1))]
 
-        values = at_symbols(model, terms, symbols)(x, v, c)
-        none = (ca.SX(0, 1), ca.SX(0, 1)) if not self.prediction else ()
-        return _Terms(*values, *none)
+        return _Prediction(*at_symbols(model, terms, symbols)(x, v, c))

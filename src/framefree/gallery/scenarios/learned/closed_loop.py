@@ -34,6 +34,8 @@ class FluidTracking:
     progress : bool or None
     motion : int
         Seed of the motion.
+    every : int
+        Steps from one recorded row to the next.
     """
 
     style: Swimming
@@ -42,6 +44,7 @@ class FluidTracking:
     plant: str = "native"
     progress: bool | None = None
     motion: int = MOTION
+    every: int = 5
 
     def run(self, model: WrenchModel | None) -> Run:
         """Simulate the law that knows a model of the fluid, or none, in the true fluid."""
@@ -58,7 +61,7 @@ class FluidTracking:
             duration=self.duration,
             dt=self.dt,
             plant=self.plant,
-            every=5,
+            every=self.every,
             progress=self.progress,
         )
 
