@@ -58,10 +58,14 @@ class TrueFluid(WrenchModel):
     crisis: bool = True
     current: Any = CURRENT
 
-    names = ()
-    units = ()
+    names = ("current.x", "current.y", "current.z")
+    units = ("m/s",) * 3
     linear = ()
-    coefficients = np.zeros(0)
+
+    @property
+    def coefficients(self) -> np.ndarray:  # type: ignore[override]
+        """The current (3,), m/s."""
+        return np.array(self.current, float)
 
     @property
     def spanned(self) -> LearnedModel:
@@ -71,12 +75,14 @@ class TrueFluid(WrenchModel):
 
     def wrench(self, motion: BodyMotion, numbers: Matrix | None = None) -> Matrix:
         """Return the wrench (6) on a rod."""
-        total = self.spanned.wrench(motion)
-        return total + self._relief(motion) if self.crisis else total
+        current = self.constants(numbers)
+        own = self.spanned
+        total = own.wrench(motion, ca.vertcat(ca.DM(own.coefficients[:-3]), current))
+        return total + self._relief(motion, current) if self.crisis else total
 
-    def _relief(self, motion: BodyMotion) -> Matrix:
+    def _relief(self, motion: BodyMotion, current: Matrix) -> Matrix:
         """Return what the halved drag takes back."""
-        library, xi = RodLibrary(LENGTH), motion.relative(ca.DM(self.current))
+        library, xi = RodLibrary(LENGTH), motion.relative(current)
         e, total = ca.DM(library.axis), ca.SX(6, 1)
         for s, share in zip(*library.quadrature, strict=True):
             u = xi[:3] + ca.cross(xi[3:], float(s) * e)
@@ -92,8 +98,8 @@ class TrueFluid(WrenchModel):
         return replace(self, current=tuple(np.asarray(R, float) @ np.asarray(self.current)))
 
     def with_coefficients(self, values: Any) -> "TrueFluid":
-        """Return itself."""
-        return self
+        """Return the fluid with another current."""
+        return replace(self, current=tuple(values))
 
     def parts(self) -> dict[str, Any]:
         """Return crisis and current."""

@@ -5,23 +5,36 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from framefree.gallery.scenarios.learned.adaptive_chain import ChangedChain, in_span_gap
+from framefree.gallery.scenarios.learned.chain_figures import (
+    WORDS,
+    Curve,
+    Runs,
+    current_figure,
+    curves,
+    tracking_figures,
+)
 from framefree.gallery.scenarios.learned.closed_loop import (
     SETTLED,
     FluidTracking,
     settled_rms,
     tracking_errors,
 )
+from framefree.gallery.scenarios.learned.guarded_chain import FAR, GuardedLessons
 from framefree.gallery.scenarios.learned.measured_chain import LATE, PERIOD, MeasuredChain
 from framefree.gallery.scenarios.learned.open_loop import STYLES, FluidLessons, rotation_factors
-from framefree.gallery.shared.figures import positive
 from framefree.gallery.shared.scenario import Outcome, Promise, Scenario
-from framefree.look.report import Animation, Figure, Line
-from framefree.simulate import Run
+from framefree.look.report import Animation
+from framefree.simulate.measures import rate
 
 FOLLOWED = ("plane", "yaw", "space")
 GAINS = {"plane": 50.0, "yaw": 50.0, "space": 20.0}
 """Times by which tracking must improve."""
-WORDS = {"none": "without learning", "learned": "learned", "world": "plain network"}
+KNOWN = ("none", "learned", "world")
+ADAPTED = {"current": 0.015, "payload": 0.020}
+"""m, rms that is left after a change."""
+V_STEP, V_DURATION = 1.25e-4, 1.0
+"""s, of the run whose V is differenced: drag has kinks, over which differences are rough."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +47,8 @@ class LearnedChain(Scenario):
     the basis leaves. Both are one function of what a rod meets in its own axes, shared by all rods.
     So what was learned in one plane holds at every heading, rolled, in three dimensions, and for a
     chain of ten rods; a plain network in world axes is shown beside it. The port law with the model
-    added to its machine then follows motions that it has not seen.
+    added to its machine then follows motions that it has not seen. With a guard the model fades out
+    where it has no data. When the current jumps, or the last rod gets a load, `Adaptive` follows.
 
     Errors are those of T' tau at unseen states, relative, in a metric that no frame alters.
 
@@ -45,20 +59,21 @@ class LearnedChain(Scenario):
     plain_samples : int
         Most samples of the plain network.
     measured : int
-        Runs of 20 s recorded as a real machine would (200 Hz, 0.2 mm, 1 mrad, inputs 20 ms late);
-        0 leaves this out.
-    closed_loop : bool
-        Whether the law is run.
+        Runs of 20 s recorded as a real machine would (200 Hz, 0.2 mm, 1 mrad, inputs 20 ms late),
+        half of them with what the first half told; 0 leaves this out.
+    closed_loop, adaptive : bool
+        Whether the law is run, and the adapting law.
     """
 
     name: ClassVar[str] = "learned-chain"
 
     samples: int = 1000
     few: int = 200
-    plain_samples: int = 4000
+    plain_samples: int = 20_000
     seed: int = 2
     measured: int = 6
     closed_loop: bool = True
+    adaptive: bool = True
     duration: float = 10.0
     dt: float = 2e-3
     plant: str = "native"
@@ -67,17 +82,22 @@ class LearnedChain(Scenario):
         """Learn, judge, and follow motions with what was learned."""
         loop = FluidLessons(self.samples, self.few, self.plain_samples, self.seed)
         metrics, curve = _open_metrics(loop)
-        training = [one.trained.seconds for one in (loop.full, loop.from_few) if one.trained]
-        metrics["training_s"] = max(training)
+        metrics["training_s"] = loop.training_seconds
         if self.measured:
             metrics |= _measured_metrics(loop, MeasuredChain(self.measured, self.seed, progress))
-        runs = self._runs(loop, progress) if self.closed_loop else {}
-        metrics |= _closed_metrics(runs)
+        runs: Runs = {}
+        if self.closed_loop:
+            runs |= self._followed(loop, progress)
+            metrics |= _closed_metrics(runs) | _guard_metrics(GuardedLessons(loop), runs)
+        if self.adaptive:
+            changed = self._changed(loop, progress)
+            metrics |= _adaptive_metrics(changed)
+            runs |= changed
         return Outcome(
             {f"{style}_{name}": run for (style, name), run in runs.items()},
             metrics,
             _promises(metrics, self),
-            (*_curves(curve), *_tracking_figures(runs)),
+            (*curves(curve), *tracking_figures(runs), *current_figure(runs)),
             tuple(
                 Animation(f"In three dimensions, {WORDS[name]}", runs["space", name])
                 for name in ("none", "learned")
@@ -89,23 +109,38 @@ class LearnedChain(Scenario):
             ),
         )
 
-    def _runs(self, loop: FluidLessons, progress: bool | None) -> dict[tuple[str, str], Run]:
+    def _followed(self, loop: FluidLessons, progress: bool | None) -> Runs:
+        """Follow motions with what was learned, and with the guard what is out of reach."""
         models: dict[str, Any] = {
             "none": None,
             "learned": loop.full.model,
             "world": loop.worlds[self.samples],
+            "guarded": GuardedLessons(loop).model,
         }
+        asked = [(style, name) for style in FOLLOWED for name in KNOWN]
+        asked += [("far", "none"), ("far", "guarded")]
+        styles = {**STYLES, "far": FAR}
         return {
             (style, name): FluidTracking(
-                STYLES[style], self.duration, self.dt, self.plant, progress
-            ).run(model)
-            for style in FOLLOWED
-            for name, model in models.items()
+                styles[style], self.duration, self.dt, self.plant, progress
+            ).run(models[name])
+            for style, name in asked
         }
 
-
-Curve = dict[str, dict[int, float]]
-"""Error in the plane by number of samples, for every kind of model."""
+    def _changed(self, loop: FluidLessons, progress: bool | None) -> Runs:
+        """Go on after a change, with and without what was learned; and shortly in small steps."""
+        runs: Runs = {}
+        for change in ADAPTED:
+            chain = ChangedChain(
+                STYLES["space"], self.duration, self.dt, change == "payload", self.plant, progress
+            )
+            runs[change, "none"] = chain.run(None)
+            runs[change, "adaptive"] = chain.run(loop.full.model)
+        short = ChangedChain(
+            STYLES["space"], V_DURATION, V_STEP, payload=True, plant=self.plant, progress=progress
+        )
+        runs["payload", "short"] = short.run(loop.full.model)
+        return runs
 
 
 def _open_metrics(loop: FluidLessons) -> tuple[dict[str, Any], Curve]:
@@ -144,16 +179,17 @@ def _measured_metrics(loop: FluidLessons, chain: MeasuredChain) -> dict[str, flo
     tests = [loop.tests[style] for style in ("plane", "space")]
     return {
         "error_measured": max(test.error(late) for test in tests),
+        "error_measured_first_round": max(test.error(chain.first_learned.model) for test in tests),
         "error_measured_without_delay": max(test.error(punctual) for test in tests),
         "delay_found_s": chain.delay,
         "delay_error_s": abs(chain.delay - LATE * PERIOD),
     }
 
 
-def _closed_metrics(runs: dict[tuple[str, str], Run]) -> dict[str, float]:
+def _closed_metrics(runs: Runs) -> dict[str, float]:
     metrics = {}
-    for style in FOLLOWED if runs else ():
-        errors = {name: settled_rms(runs[style, name]) for name in WORDS}
+    for style in FOLLOWED:
+        errors = {name: settled_rms(runs[style, name]) for name in KNOWN}
         metrics |= {f"{name}_{style}_rms_m": error for name, error in errors.items()}
         metrics[f"tracking_gain_{style}"] = errors["none"] / errors["learned"]
         metrics[f"tracking_gain_{style}_world"] = errors["none"] / errors["world"]
@@ -161,6 +197,29 @@ def _closed_metrics(runs: dict[tuple[str, str], Run]) -> dict[str, float]:
         angles = tracking_errors(run)[1][run.t > SETTLED]
         metrics[f"learned_{style}_attitude_rms_deg"] = float(np.sqrt(np.mean(angles**2)))
     return metrics
+
+
+def _guard_metrics(guard: GuardedLessons, runs: Runs) -> dict[str, float]:
+    none, guarded = (settled_rms(runs["far", name]) for name in ("none", "guarded"))
+    return {
+        "none_far_rms_m": none,
+        "guarded_far_rms_m": guarded,
+        "guard_excess_m": guarded - none,
+        "guard_bound_m": guard.distance,
+        "guard_misfit_excess_n": guard.excess(),
+        "guard_misfit_bound_n": guard.bound,
+    }
+
+
+def _adaptive_metrics(runs: Runs) -> dict[str, float]:
+    short = runs.pop(("payload", "short"))
+    return {
+        **{f"{name}_{change}_rms_m": settled_rms(run) for (change, name), run in runs.items()},
+        "v_rate_gap_in_span_w": in_span_gap(STYLES["space"]),
+        "v_rate_gap_differences_w": float(
+            np.abs(rate(short.t, short["V"]) - short["V_rate"][2:-2]).max()
+        ),
+    }
 
 
 def _promises(m: dict[str, Any], scenario: LearnedChain) -> tuple[Promise, ...]:
@@ -183,40 +242,21 @@ def _promises(m: dict[str, Any], scenario: LearnedChain) -> tuple[Promise, ...]:
             )
             for style, gain in GAINS.items()
         ]
+        promises += [
+            Promise("with the guard, rms distance beyond that without learning (m)",
+                    m["guard_excess_m"], m["guard_bound_m"]),
+            Promise("with the guard, misfit beyond that without learning (N)",
+                    m["guard_misfit_excess_n"], m["guard_misfit_bound_n"]),
+        ]  # fmt: skip
+    if scenario.adaptive:
+        promises += [
+            Promise(f"rms distance, adapting: {change} (m)", m[f"adaptive_{change}_rms_m"], most)
+            for change, most in ADAPTED.items()
+        ]
+        promises += [
+            Promise("dV/dt along the loop is the stated rate, in span (W)",
+                    m["v_rate_gap_in_span_w"], 1e-9),
+            Promise("differences of V are the stated rate, s' eps counted (W)",
+                    m["v_rate_gap_differences_w"], 1e-6),
+        ]  # fmt: skip
     return tuple(promises)
-
-
-def _curves(curve: Curve) -> tuple[Figure, ...]:
-    lines = tuple(
-        Line(name, np.array(list(values), float), 100 * np.array(list(values.values())))
-        for name, values in curve.items()
-    )
-    return (
-        Figure(
-            "Error in the plane of the training", "samples", "error of T' tau (percent)", lines,
-            "Other motions in the same plane and at the same heading: what the plain network is "
-            "best at.",
-            logarithmic=True,
-        ),
-    )  # fmt: skip
-
-
-def _tracking_figures(runs: dict[tuple[str, str], Run]) -> tuple[Figure, ...]:
-    titles = {"plane": "in the plane", "yaw": "turned about the vertical", "space": "in space"}
-    figures = []
-    for style in FOLLOWED if runs else ():
-        t = runs[style, "none"].t
-        lines = {
-            word: positive(np.sqrt(np.mean(tracking_errors(runs[style, name])[0] ** 2, axis=1)))
-            for name, word in WORDS.items()
-        }
-        figures.append(
-            Figure.over_time(
-                f"Distance of the rods from their poses, {titles[style]}",
-                "rms distance (m)",
-                t,
-                lines,
-                logarithmic=True,
-            )
-        )
-    return tuple(figures)

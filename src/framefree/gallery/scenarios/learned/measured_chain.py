@@ -26,7 +26,7 @@ PERIOD, LATE = 5e-3, 4
 """s from row to row, and rows by which inputs act late: 20 ms."""
 STEPS = 3
 """Of the simulation from row to row."""
-DURATION = 30.0
+DURATION = 20.0
 """s, of a run."""
 WINDOW, EVERY = 0.2, 20
 """Local polynomials, s, and rows from sample to sample."""
@@ -41,13 +41,13 @@ class MeasuredChain:
     Parameters
     ----------
     motions : int
-        Runs of 30 s, two or more.
+        Runs of 20 s, two or more.
     seed : int
         Of the noise and of the motions.
     progress : bool or None
     """
 
-    motions: int = 4
+    motions: int = 6
     seed: int = 0
     progress: bool | None = None
 

@@ -20,6 +20,7 @@ from framefree.learn import (
     Learned,
     RodLibrary,
     Samples,
+    Trained,
     Training,
     fit_basis,
     learn,
@@ -127,12 +128,23 @@ class FluidLessons:
     @cached_property
     def worlds(self) -> dict[int, WorldNetwork]:
         """Plain networks in world axes, by how many samples they were learned from."""
+        return {count: network for count, (network, _) in self._trained_worlds.items()}
+
+    @cached_property
+    def _trained_worlds(self) -> dict[int, tuple[WorldNetwork, Trained]]:
         counts = sorted({self.few, self.samples, self.plain})
         networks = {}
         for count in counts:
             self.tell(f"learning a plain network from {count} samples")
-            networks[count] = learn_world_network(self.data(count), self.training)[0]
+            networks[count] = learn_world_network(self.data(count), self.training)
         return networks
+
+    @property
+    def training_seconds(self) -> float:
+        """Longest time that training of a network took, s."""
+        ours = [one.trained for one in (self.full, self.from_few, self.network)]
+        plain = [trained for _, trained in self._trained_worlds.values()]
+        return max(one.seconds for one in (*ours, *plain) if one is not None)
 
     @cached_property
     def in_span(self) -> tuple[BasisFit, float]:
