@@ -210,3 +210,19 @@ def test_what_cannot_be_is_refused_by_name():
     machine = ball().attach(Body("tray", moments), Joint("t", Free(), "world", "tray"), tray)
     with pytest.raises(SimulationError, match=r"contact `lid`, half_space in frame `tray`.*box"):
         hard(machine, np.concatenate([at(0.2), at(-1.0)]))
+
+
+def test_settings_of_the_solver_are_taken_and_told():
+    """A contact that is softer sinks deeper: (1 - d) g = d k r, k by the time constant."""
+    soft = hard(block(), at(0.05), duration=3.0, contacts={"solref": (0.05, 1.0)})
+    usual = hard(block(), at(0.05), duration=3.0, contacts={})
+    assert soft["ground.gap"][-1] / usual["ground.gap"][-1] > 3
+    assert soft.meta["contacts"]["solref"] == [0.05, 1.0]
+    assert soft["ground.normal_force"][-1] == pytest.approx(G, rel=1e-6)
+
+
+def test_settings_that_there_are_not_are_refused():
+    with pytest.raises(SimulationError, match="no setting `hardness`; choose from: solref"):
+        hard(block(), contacts={"hardness": 1.0})
+    with pytest.raises(SimulationError, match="`solref` of MuJoCo's contacts must be 2 finite"):
+        hard(block(), contacts={"solref": 1.0})

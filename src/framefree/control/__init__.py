@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from framefree.control.computed_torque import ComputedTorque
+    from framefree.control.contact import HybridControl
     from framefree.control.estimation import EncoderFilter, ForceObserver, InvariantFilter
     from framefree.control.impedance import Impedance
     from framefree.control.law import AnyLaw, Command, ControlError, Law, NumericLaw, OpenLoop
@@ -53,6 +54,7 @@ _PLACES = {
     "EncoderFilter": "framefree.control.estimation",
     "ForceObserver": "framefree.control.estimation",
     "InvariantFilter": "framefree.control.estimation",
+    "HybridControl": "framefree.control.contact",
     "Impedance": "framefree.control.impedance",
     "AnyLaw": "framefree.control.law",
     "Command": "framefree.control.law",
@@ -99,6 +101,7 @@ __all__ = [
     "EndEffectorControl",
     "EndEffectorPassivity",
     "ForceObserver",
+    "HybridControl",
     "Impedance",
     "InputLimits",
     "IntegralAction",

@@ -25,10 +25,9 @@ import numpy as np
 from framefree.control.law import Command, ControlError
 from framefree.control.shared.allocation import UNITS, Allocated
 from framefree.control.shared.frame_error import FrameError, frame_error, frame_signals
-from framefree.control.shared.gains import frame_gain, joint_gain, matrix_gain
-from framefree.control.shared.joint_error import joint_error
-from framefree.control.shared.joint_law import AllocatingLaw
+from framefree.control.shared.gains import frame_gain, matrix_gain
 from framefree.control.shared.model import ModelState
+from framefree.control.shared.null_space import NullSpaceLaw
 from framefree.control.shared.taskspace import TaskSpace
 from framefree.machine import Machine
 from framefree.machine.part import set_field
@@ -37,7 +36,7 @@ Matrix = Any
 
 
 @dataclass(frozen=True, eq=False)
-class Impedance(AllocatingLaw):
+class Impedance(NullSpaceLaw):
     """Impedance of a frame, with a null space.
 
     Needs references "FRAME.pose" and "FRAME.twist", and "FRAME.acceleration" with an inertia.
@@ -108,7 +107,7 @@ class Impedance(AllocatingLaw):
             self._check_rows()
         if not 0 < self.singular < 1:
             raise ControlError(f"`singular` must be between 0 and 1, got {self.singular!r}")
-        self._check_null_space()
+        self.check_null_space(len(self.rows))
         self.allocation.require_full(self.name)
 
     follows_time = True
@@ -140,26 +139,6 @@ class Impedance(AllocatingLaw):
                 f" directions of `{self.frame}`: leave out the inertia, or some directions"
             )
 
-    def _check_null_space(self) -> None:
-        joints, free = self.model.joints, self.model.n > len(self.rows)
-        if free and self.null_damping is None:
-            raise ControlError(
-                f"`{self.machine.name}` has motions that `{self.frame}` does not feel: give their "
-                "`null_damping`"
-            )
-        # `replace` gives a law its own matrices again: one of zeros pulls nowhere.
-        pulls = self.null_stiffness is not None and np.any(self.null_stiffness)
-        if (pulls and self.posture is None) or (
-            self.posture is not None and self.null_stiffness is None
-        ):
-            raise ControlError("give both `null_stiffness` and `posture`, or neither")
-        for name in ("null_damping", "null_stiffness"):
-            value = 0.0 if getattr(self, name) is None else getattr(self, name)
-            set_field(self, name, joint_gain(value, joints, name, definite=False))
-        if self.posture is not None:
-            set_field(self, "posture", np.asarray(self.posture, float))
-            self.machine.validate(self.posture)
-
     # ------------------------------------------------------------------ the law
 
     def control(
@@ -180,29 +159,14 @@ class Impedance(AllocatingLaw):
     def _potential(self, error: FrameError) -> Matrix:
         return ca.dot(error.e, ca.DM(self.stiffness) @ error.e) / 2
 
-    def _null_force(self, state: ModelState, task: TaskSpace) -> Matrix:
-        """Tau (n): damping of N v and pull to the posture."""
-        tau = -ca.DM(self.null_damping) @ task.free(state.v)
-        if self.posture is not None:
-            still = ca.SX(self.machine.nv, 1)
-            posture = ca.DM(self.posture), still, still
-            now = state.tree.x, state.tree.v
-            error = joint_error(self.machine, self.model.joints, posture, now)
-            tau -= error.E.T @ (ca.DM(self.null_stiffness) @ error.e)
-        return tau
-
-    @property
-    def _has_null_force(self) -> bool:
-        return bool(np.any(self.null_damping) or np.any(self.null_stiffness))
-
     def _natural(self, state: ModelState, error: FrameError, task: TaskSpace) -> "Outcome":
         F, v = self._force(error), state.v
         force = state.holding + error.J.T @ F
         # With y = y_d - J v; for a reference at rest this is -y . D y.
         pull = error.L.T @ (ca.DM(self.stiffness) @ error.e)
         rate = ca.dot(error.J @ v, ca.DM(self.damping) @ error.y) + ca.dot(pull, error.y_d)
-        if self._has_null_force:
-            tau = self._null_force(state, task)
+        if self.has_null_force:
+            tau = self.null_force(state, task)
             force += task.unfelt(tau)
             rate += ca.dot(task.free(v), tau)
         inputs = self.allocation(state, force)
@@ -217,8 +181,8 @@ class Impedance(AllocatingLaw):
         inverse = ca.DM(np.linalg.inv(self.inertia[np.ix_(rows, rows)]))
         wanted = error.drift[rows] + inverse @ F
         a = task.acceleration(wanted)
-        if self._has_null_force:
-            a += task.solve_mass(task.unfelt(self._null_force(state, task)))
+        if self.has_null_force:
+            a += task.solve_mass(task.unfelt(self.null_force(state, task)))
         inputs = self.allocation(state, state.inverse(a))
         if inputs.unrealised.nnz():
             a -= task.solve_mass(inputs.unrealised)

@@ -60,7 +60,7 @@ class SimulationOptions:
     events: tuple[Event, ...]
     record: tuple[str, ...]
     threads: int
-    contacts: bool = False
+    contacts: bool | dict[str, Any] = False
     stops: Stops | None = None
     choice: str = ""
 

@@ -122,7 +122,7 @@ class Segment:
             options.noise is not None,
             self._predictor(),
             self._estimation(),
-            options.contacts,
+            bool(options.contacts),
         )
 
     @property
@@ -203,7 +203,8 @@ class Segment:
         if options.plant == "mujoco":
             rows = options.formulation if rows_for_mujoco(options.formulation) else None
             touching = self.scene.machine if options.contacts else None
-            runner = _mujoco_runner()(*common, method, rows, touching)
+            settings = options.contacts if isinstance(options.contacts, dict) else None
+            runner = _mujoco_runner()(*common, method, rows, touching, settings)
             self.recorder.meta["applied_by_us"] = runner.applied_by_us
             if runner.contacts is not None:
                 self.recorder.meta["contacts"] = runner.contacts.settings

@@ -2,7 +2,7 @@
 
 import dataclasses
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from time import monotonic
 from typing import Any
 
@@ -40,7 +40,7 @@ def simulate(
     duration: float,
     dt: float,
     plant: str = "native",
-    contacts: bool = False,
+    contacts: bool | Mapping[str, Any] = False,
     stops: bool | Stops = False,
     formulation: str | Equations | None = None,
     integrator: str | Integrator | Adaptive | None = None,
@@ -87,10 +87,11 @@ def simulate(
         to dt and stops at every multiple of it.
     plant : "native" or "mujoco"
         Our own equations, or MuJoCo stepping the machine written as MJCF.
-    contacts : bool
+    contacts : bool or mapping
         Whether MuJoCo solves contacts itself, as hard ones: between geoms of the MJCF file that the
         machine was read from, and between the shapes of its `Contact` parts, whose compliant forces
-        are then not applied. Without, contacts are compliant on both plants.
+        are then not applied. Without, contacts are compliant on both plants. A mapping gives
+        `Contact` parts other settings of its solver: "solref", "solimp", "impratio".
     stops : bool or Stops
         Whether joints of the plant run into compliant stops at their limits; `Stops` says how stiff
         these are. Without, limits of joints are data for controllers, and nothing stops a joint.
@@ -192,7 +193,7 @@ def simulate(
         events=tuple(events),
         record=tuple(record),
         threads=threads,
-        contacts=bool(contacts),
+        contacts=(dict(contacts) or True) if isinstance(contacts, Mapping) else bool(contacts),
         stops=(Stops() if stops else None) if isinstance(stops, bool) else stops,
     )
     scene, batch = options.first_scene(

@@ -5,6 +5,7 @@ from framefree.gallery.scenarios.classics.four_bar import FourBar
 from framefree.gallery.scenarios.classics.free_body import FreeBody
 from framefree.gallery.scenarios.classics.heavy_top import HeavyTop
 from framefree.gallery.scenarios.contact.bounce import Bounce
+from framefree.gallery.scenarios.contact.wipe import Wipe
 from framefree.gallery.scenarios.cooperation.arm_pose import ArmPose
 from framefree.gallery.scenarios.cooperation.dual_arm import DualArm
 from framefree.gallery.scenarios.cooperation.dual_arm_limits import DualArmLimits
@@ -44,6 +45,7 @@ _CLASSES: tuple[type[Scenario], ...] = (
     DoublePendulum,
     FreeBody,
     Bounce,
+    Wipe,
     Crane,
     CraneReconfigured,
     FiveBar,

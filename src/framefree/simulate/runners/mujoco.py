@@ -8,6 +8,7 @@ disturbances, and constraints of the user. Stops are off, and contacts unless th
 then MuJoCo solves them (`mujoco_contacts`), and our forces of contact are left out.
 """
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -67,11 +68,12 @@ class MujocoRunner(Runner):
         integrator: Any,
         rows: Constrained | None = None,
         touching: Machine | None = None,
+        settings: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(loop, clock, constants, noise)
         self.integrator = integrator
         self.written = MjcfPart(loop.machine, loop.disturbances)
-        self.contacts = None if touching is None else EngineContacts(touching)
+        self.contacts = None if touching is None else EngineContacts(touching, settings)
         if self.contacts is not None:
             self._check_contacts(rows)
         self.rows = None if rows is None else held_over_steps(rows, clock.dt)

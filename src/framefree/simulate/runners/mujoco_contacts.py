@@ -12,6 +12,7 @@ whatever its mass. Forces are those at the recorded states, found anew for each 
 not depend on how a run was cut into pieces.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import mujoco
@@ -29,14 +30,17 @@ from framefree.simulate.touching import contacts_of
 
 RECORDS = {"gap": "m", "normal_force": "N", "friction_force": "N", "slip": "m/s"}
 """What is recorded of a contact: the words of `Contact.records`, and units."""
-SOLREF = (0.02, 1.0)
-"""MuJoCo's default: time constant (s; at least two steps) and damping ratio of a contact."""
-SOLIMP = (0.9, 0.95, 0.001, 0.5, 2.0)
-"""MuJoCo's default: impedance at depth zero and from 1 mm on."""
 ONLY_IN_PAIRS = {"contype": 0, "conaffinity": 0}
 """A geom touches only where a pair says so."""
-IMPEDANCE_RATIO = 10.0
-"""Friction is this much harder than the normal force, so that what sticks creeps less."""
+SETTINGS: dict[str, tuple[float, ...]] = {
+    "solref": (0.02, 1.0),
+    "solreffriction": (0.0, 0.0),
+    "solimp": (0.9, 0.95, 0.001, 0.5, 2.0),
+    "impratio": (10.0,),
+}
+"""MuJoCo's defaults of time constant (s; at least two steps) and damping ratio of a contact, the
+same of its friction (0 for as `solref`), its impedance at depth zero and from 1 mm on; and how much
+harder friction is than the normal force, so that what sticks creeps less."""
 
 
 class EngineContacts:
@@ -46,6 +50,8 @@ class EngineContacts:
     ----------
     machine : Machine
         With its contacts; tunable numbers and all.
+    settings : mapping of str to number or numbers, optional
+        Of the solver for `Contact` parts, other than those of `SETTINGS`.
 
     Raises
     ------
@@ -53,8 +59,9 @@ class EngineContacts:
         If it has none, or naming all that MuJoCo cannot have.
     """
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, settings: Mapping[str, Any] | None = None) -> None:
         self.machine = machine
+        self._solver = SETTINGS | _checked(settings or {})
         self.parts: list[Contact] = contacts_of(machine)
         self.file = FileContacts(machine)
         if not self.parts and not self.file.shapes:
@@ -74,11 +81,11 @@ class EngineContacts:
     @property
     def settings(self) -> dict[str, Any]:
         """What MuJoCo's solver is given, for the header of a run."""
-        chosen: dict[str, Any] = {"cone": "elliptic", "impratio": IMPEDANCE_RATIO}
+        chosen: dict[str, Any] = {"cone": "elliptic", "impratio": self._solver["impratio"][0]}
         if self.file.settings:
             chosen = {name: list(values) for name, values in self.file.settings.items()}
         if self.parts:
-            chosen |= {"solref": list(SOLREF), "solimp": list(SOLIMP)}
+            chosen |= {n: list(row) for n, row in self._solver.items() if n != "impratio"}
             chosen["not_used"] = ["stiffness", "damping", "slip_speed", "exponent"]
         return chosen
 
@@ -86,7 +93,7 @@ class EngineContacts:
         """Return MuJoCo's model of a machine, in numbers, written as MJCF, with its contacts."""
         spec = mujoco.MjSpec.from_string(text)
         spec.option.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
-        spec.option.impratio = IMPEDANCE_RATIO
+        spec.option.impratio = self._solver["impratio"][0]
         self.file.add(spec, machine)
         names = []
         for part in contacts_of(machine):
@@ -100,8 +107,9 @@ class EngineContacts:
                 geomname2=pair[1],
                 condim=3 if mu else 1,
                 friction=(mu, mu, 0.0, 0.0, 0.0),
-                solref=SOLREF,
-                solimp=SOLIMP,
+                solref=self._solver["solref"],
+                solreffriction=self._solver["solreffriction"],
+                solimp=self._solver["solimp"],
             )
             names.append(pair)
         try:
@@ -212,6 +220,24 @@ _GEOMS = {
     "half_space": (mujoco.mjtGeom.mjGEOM_PLANE, lambda s: (0, 0, 1)),
 }
 """MuJoCo's kind and half sizes of our shapes; a plane without sizes has no end."""
+
+
+def _checked(settings: Mapping[str, Any]) -> dict[str, tuple[float, ...]]:
+    """Return settings of the solver as numbers; refuse others, naming what there is."""
+    numbers = {}
+    for name, value in settings.items():
+        if name not in SETTINGS:
+            raise SimulationError(
+                f"MuJoCo's contacts have no setting `{name}`; choose from: {', '.join(SETTINGS)}"
+            )
+        row = tuple(np.atleast_1d(np.asarray(value, float)).tolist())
+        if len(row) != len(SETTINGS[name]) or not np.isfinite(row).all():
+            raise SimulationError(
+                f"`{name}` of MuJoCo's contacts must be {len(SETTINGS[name])} finite numbers, got "
+                f"{value!r}"
+            )
+        numbers[name] = row
+    return numbers
 
 
 def _unmapped(machine: Machine, part: Contact) -> list[str]:
