@@ -39,6 +39,11 @@ def test_version():
             ("compare", "nothing", "nothing"),
             "`nothing` is neither a folder with runs nor a Parquet",
         ),
+        (
+            ("learn", "heavy-top", "--out", "nowhere"),
+            "`heavy-top` declares nothing that is to be learned; scenarios that do: learned-chain",
+        ),
+        (("learn", "learnt-chain", "--out", "nowhere"), "did you mean `learned-chain`"),
         (("export", "iiwa", "nothing"), "`nothing` is not a quantity of the tree formulation"),
         (("export", "iiwa", "mass", "--formulation", "x"), "there is no formulation `x`"),
     ],

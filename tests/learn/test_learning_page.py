@@ -39,3 +39,12 @@ def test_contact_of_the_page_is_found(capsys):
     assert abs(float(rows["k"].split()[0]) - 6000) < 1
     assert abs(float(rows["mu"].split()[0]) - 0.35) < 1e-3
     assert abs(float(rows["n_x"].split()[0]) + 0.8) < 1e-3
+
+
+def test_rounds_of_the_page_learn(capsys):
+    run_example("learn_in_rounds(task")
+    before, first, second = (line.split() for line in capsys.readouterr().out.splitlines())
+    assert first[1] == "slow"
+    assert second[1] == "fast"
+    assert float(second[2]) < 0.02
+    assert float(second[3]) < 0.1 * float(before[2])

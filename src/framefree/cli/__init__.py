@@ -24,6 +24,7 @@ from framefree.cli.arguments import (
     machine_of,
     near,
     scenario_of,
+    task_of,
 )
 from framefree.cli.printing import err, first_line, out, print_result, rows_of, table_of
 from framefree.errors import FramefreeError, FramefreeWarning
@@ -315,6 +316,46 @@ def _print_fit(found: "Fit") -> None:
     out.print(f"delay of the forces: {delay}", highlight=False)
     for doubt in found.doubts:
         err.print(doubt, style="bold red", highlight=False, markup=False, soft_wrap=True)
+
+
+@app.command()
+def learn(
+    name: Annotated[str, typer.Argument(help="A scenario that declares what is to be learned.")],
+    folder: Annotated[
+        Path, typer.Option("--out", help="Folder for the rounds; one with rounds is continued.")
+    ],
+    rounds: Annotated[int, typer.Option(help="How many rounds there are to be in all.")] = 6,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; may be repeated."),
+    ] = None,
+    plant: Annotated[str | None, typer.Option(help="native or mujoco.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Learn what the equations lack: run, collect, learn, run again where least is known."""
+    from framefree.learn import learn_in_rounds
+    from framefree.look.report import write
+    from framefree.look.report.learned import learning_page, rounds_table
+
+    task = task_of(name, settings or [], plant)
+    history = learn_in_rounds(
+        task,
+        folder,
+        rounds=rounds,
+        progress=False if as_json else None,
+        tell=lambda words: err.print(words, style="dim", highlight=False, markup=False),
+    )
+    page = write(learning_page(history), folder / "report.html") if history.rounds else None
+    if as_json:
+        print(json.dumps(history.to_dict(), indent=2))
+    elif page is not None:
+        out.print(rows_of(rounds_table(history.rounds)))
+        if history.model is not None:
+            out.print(f"model: {folder / 'model.npz'}", highlight=False, soft_wrap=True)
+        out.print(f"report: {page}", highlight=False, markup=False, soft_wrap=True)
+    if history.interrupted:
+        err.print("interrupted; the same command continues after the last round", style="bold red")
+    raise typer.Exit(130 if history.interrupted else 0)
 
 
 @app.command()

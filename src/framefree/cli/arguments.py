@@ -12,6 +12,7 @@ from framefree.errors import FramefreeError
 
 if TYPE_CHECKING:
     from framefree.gallery.shared.scenario import Scenario
+    from framefree.learn import LearningTask
     from framefree.machine import Machine
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
@@ -83,3 +84,18 @@ def scenario_of(name: str, settings: list[str], plant: str | None) -> "Scenario"
             raise FramefreeError(f"`--plant` must be native or mujoco, got `{plant}`")
         texts["plant"] = plant
     return scenario.with_settings(texts)
+
+
+def task_of(name: str, settings: list[str], plant: str | None) -> "LearningTask":
+    """Return what a scenario of the gallery has to learn in rounds."""
+    from framefree.gallery.scenarios import SCENARIOS
+    from framefree.gallery.shared.scenario import Scenario
+
+    task = scenario_of(name, settings, plant).learning()
+    if task is None:
+        known = [k for k, kind in SCENARIOS.items() if kind.learning is not Scenario.learning]
+        raise FramefreeError(
+            f"`{name}` declares nothing that is to be learned; scenarios that do: "
+            + ", ".join(known)
+        )
+    return task

@@ -11,9 +11,16 @@ from framefree.learn.library import Library, PolynomialLibrary, RodLibrary
 from framefree.learn.measured import estimate_delay, measured_samples
 from framefree.learn.model import BodyMotion, Touch, WrenchModel
 from framefree.learn.network import SymmetricNetwork
+from framefree.learn.rounds import (
+    LearningHistory,
+    LearningRound,
+    learn_in_rounds,
+    motion_distances,
+)
 from framefree.learn.samples import Samples, joined, noisy
 from framefree.learn.store import load, save
 from framefree.learn.symmetry import C4, O2, O3, C2v, Symmetry, Trivial
+from framefree.learn.task import LearningTask, SimulatedTask
 from framefree.learn.training import Trained, Training
 from framefree.learn.trust import DataRange, GuardedModel, ball_radius, conformal_bound
 
@@ -32,10 +39,14 @@ __all__ = [
     "Learned",
     "LearnedContact",
     "LearnedModel",
+    "LearningHistory",
+    "LearningRound",
+    "LearningTask",
     "Library",
     "PolynomialLibrary",
     "RodLibrary",
     "Samples",
+    "SimulatedTask",
     "SymmetricNetwork",
     "Symmetry",
     "Touch",
@@ -51,8 +62,10 @@ __all__ = [
     "fit_friction",
     "joined",
     "learn",
+    "learn_in_rounds",
     "load",
     "measured_samples",
+    "motion_distances",
     "noisy",
     "save",
 ]

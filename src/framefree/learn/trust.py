@@ -69,17 +69,13 @@ class DataRange:
         """Return the range of some samples, as a model sees them."""
         part = model.network or model.library
         assert part is not None
-        bare = cls(part.symmetry, float(np.mean(samples.lengths)), model.current, 0.0, 0.0, 1.0)
-        kernel = relative_kernel(
-            "invariants", part.symmetry.inputs, lambda *z: {"invariants": bare.invariants(*z)}
-        )
-        values = evaluate(kernel, samples, model.current)[0]
-        flat = values.reshape(-1, values.shape[-1])
+        flat = invariants_of(part.symmetry, samples, model.current)
         mean, S = flat.mean(axis=0), np.cov(flat.T)
         S = S + RIDGE * float(np.mean(np.diag(S))) * np.eye(len(S))
         root = np.linalg.inv(np.linalg.cholesky(S))
         radius = float(np.linalg.norm((flat - mean) @ root.T, axis=1).max())
-        return cls(part.symmetry, bare.length, model.current, mean, root, radius)
+        length = float(np.mean(samples.lengths))
+        return cls(part.symmetry, length, model.current, mean, root, radius)
 
     @cached_property
     def _polynomials(self) -> SymmetricPolynomials:
@@ -166,6 +162,16 @@ class GuardedModel(WrenchModel):
     def of_parts(cls, parts: Mapping[str, Any]) -> "GuardedModel":
         """Return the model that `parts` describes."""
         return cls(LearnedModel.of_parts(parts["model"]), DataRange.of_parts(parts["data"]))
+
+
+def invariants_of(symmetry: Symmetry, samples: Samples, current: Any) -> np.ndarray:
+    """Return the invariants (n * bodies, i) of all bodies in samples, relative to a current."""
+    bare = DataRange(symmetry, float(np.mean(samples.lengths)), current, 0.0, 0.0, 1.0)
+    kernel = relative_kernel(
+        "invariants", symmetry.inputs, lambda *z: {"invariants": bare.invariants(*z)}
+    )
+    values = evaluate(kernel, samples, np.asarray(current, float))[0]
+    return values.reshape(-1, values.shape[-1])
 
 
 def conformal_bound(model: WrenchModel, samples: Samples, alpha: float = 0.1) -> float:

@@ -7,7 +7,8 @@ To add one, write a file with a frozen dataclass that subclasses `Scenario` and 
 2. its docstring: the first line is what `framefree list` prints, the rest opens the report;
 3. its fields: the settings, each with a default, which `--set key=value` replaces. A scenario that
    runs on several plants has ``plant: str = "native"``;
-4. ``run(progress)``: simulates and returns an `Outcome`.
+4. ``run(progress)``: simulates and returns an `Outcome`;
+5. ``learning()``, where something is to be learned in rounds: what `framefree learn` learns.
 
 Metrics are flat, in snake_case, with the unit as suffix (``_m``, ``_rad``, ``_deg``, ``_s``).
 """
@@ -16,12 +17,15 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from framefree.errors import FramefreeError
 from framefree.look.report import Animation, Figure, Promise
 from framefree.simulate import Run
 from framefree.simulate.run import RECORDED
+
+if TYPE_CHECKING:
+    from framefree.learn import LearningTask
 
 __all__ = ["Outcome", "Promise", "Scenario"]
 
@@ -83,6 +87,10 @@ class Scenario(ABC):
     @abstractmethod
     def run(self, progress: bool | None = None) -> Outcome:
         """Simulate, and return what came of it."""
+
+    def learning(self) -> "LearningTask | None":
+        """Return what `framefree learn` learns in rounds; None where there is nothing."""
+        return None
 
     @classmethod
     def summary(cls) -> str:

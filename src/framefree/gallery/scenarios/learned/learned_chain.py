@@ -14,6 +14,7 @@ from framefree.gallery.scenarios.learned.chain_figures import (
     curves,
     tracking_figures,
 )
+from framefree.gallery.scenarios.learned.chain_task import chain_task
 from framefree.gallery.scenarios.learned.closed_loop import (
     SETTLED,
     FluidTracking,
@@ -24,6 +25,7 @@ from framefree.gallery.scenarios.learned.guarded_chain import FAR, GuardedLesson
 from framefree.gallery.scenarios.learned.measured_chain import LATE, PERIOD, MeasuredChain
 from framefree.gallery.scenarios.learned.open_loop import STYLES, FluidLessons, rotation_factors
 from framefree.gallery.shared.scenario import Outcome, Promise, Scenario
+from framefree.learn import LearningTask
 from framefree.look.report import Animation
 from framefree.simulate.measures import rate
 
@@ -108,6 +110,10 @@ class LearnedChain(Scenario):
                 *loop.full.model.formula().splitlines(),
             ),
         )
+
+    def learning(self) -> LearningTask:
+        """Return the fluid as what `framefree learn` learns, from slow, fast and other motions."""
+        return chain_task(self.name, self.seed, self.duration, self.dt, self.plant)
 
     def _followed(self, loop: FluidLessons, progress: bool | None) -> Runs:
         """Follow motions with what was learned, and with the guard what is out of reach."""
