@@ -20,6 +20,11 @@ from framefree.learn.rounds import (
 from framefree.learn.samples import Samples, joined, noisy
 from framefree.learn.store import load, save
 from framefree.learn.symmetry import C4, O2, O3, C2v, Symmetry, Trivial
+from framefree.learn.symmetry_evidence import (
+    SymmetryEvidence,
+    SymmetryWarning,
+    symmetry_evidence,
+)
 from framefree.learn.task import LearningTask, SimulatedTask
 from framefree.learn.training import Trained, Training
 from framefree.learn.trust import DataRange, GuardedModel, ball_radius, conformal_bound
@@ -49,6 +54,8 @@ __all__ = [
     "SimulatedTask",
     "SymmetricNetwork",
     "Symmetry",
+    "SymmetryEvidence",
+    "SymmetryWarning",
     "Touch",
     "Trained",
     "Training",
@@ -68,4 +75,5 @@ __all__ = [
     "motion_distances",
     "noisy",
     "save",
+    "symmetry_evidence",
 ]

@@ -6,8 +6,11 @@
 2. What the basis leaves becomes the lesson of a network that commutes with the symmetry of the body
    (`network.py`, `training.py`).
 3. The model is judged on motions that were held out from both.
+4. So is the symmetry that it assumes (`symmetry_evidence.py`): where the data contradict it, a
+   warning says so, with the evidence.
 """
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +22,13 @@ from framefree.learn.learned import LearnedModel
 from framefree.learn.library import Library
 from framefree.learn.network import SymmetricNetwork
 from framefree.learn.samples import Samples, check_enough
-from framefree.learn.symmetry import Symmetry
+from framefree.learn.symmetry import Symmetry, Trivial
+from framefree.learn.symmetry_evidence import (
+    PARTS,
+    SymmetryEvidence,
+    SymmetryWarning,
+    symmetry_evidence,
+)
 from framefree.learn.training import Lesson, Trained, Training, train
 
 LOW = 1e-9
@@ -37,12 +46,15 @@ class Learned:
     trained : Trained or None
     held_error : float
         Relative error of T^T tau on motions held out.
+    evidence : SymmetryEvidence or None
+        What the samples say about the symmetry; None without one, or with too few samples.
     """
 
     model: LearnedModel
     basis: BasisFit | None
     trained: Trained | None
     held_error: float
+    evidence: SymmetryEvidence | None = None
 
 
 def learn(
@@ -75,6 +87,11 @@ def learn(
         A current that is known (zeros for none); without, it is found with the basis.
     threshold : bool
         Whether terms that are not needed are dropped.
+
+    Warns
+    -----
+    SymmetryWarning
+        If the data contradict the symmetry.
     """
     check_enough(samples)
     if library is None and training is None:
@@ -88,7 +105,8 @@ def learn(
         )
     if training is None:
         assert basis is not None
-        return Learned(basis.model, basis, None, held.error(basis.model))
+        evidence = _evidence(samples, basis.model.library, None, basis.model.current)
+        return Learned(basis.model, basis, None, held.error(basis.model), evidence)
     own = symmetry or (library.symmetry if library is not None else None)
     if own is None:
         raise LearnError("a network alone needs a `symmetry`; `Trivial()` for none")
@@ -103,7 +121,22 @@ def learn(
         numbers = np.insert(basis.model.coefficients, terms, 1.0)
         deviations = np.insert(basis.model.deviations, terms, 0.0)
     model = LearnedModel(library, numbers, network, deviations)
-    return Learned(model, basis, trained, held.error(model))
+    evidence = _evidence(samples, library, own, c)
+    return Learned(model, basis, trained, held.error(model), evidence)
+
+
+def _evidence(
+    samples: Samples, library: Library | None, symmetry: Symmetry | None, current: np.ndarray
+) -> SymmetryEvidence | None:
+    """Return what the samples say about a symmetry; warn where they contradict it."""
+    assumed = symmetry or (library.symmetry if library is not None else None)
+    if assumed is None or isinstance(assumed, Trivial) or len(samples) < 2 * PARTS:
+        return None
+    evidence = symmetry_evidence(samples, assumed, library=library, current=current)
+    if evidence.contradicted:
+        advice = "take a smaller group, or `Trivial` for none"
+        warnings.warn(f"{evidence.statement()}; {advice}", SymmetryWarning, stacklevel=3)
+    return evidence
 
 
 def _network(

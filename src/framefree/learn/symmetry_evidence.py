@@ -14,8 +14,9 @@ Motions (or tenths of the rows, where they are few) are left out in turn, ten pa
 the hypothesis that the symmetry holds, the share of the squared error that the further terms save
 in a part is as likely negative as positive: the p-value is the share of all 2^10 changes of signs
 whose mean saving is as large as the one seen [Fisher1935]. A symmetry is contradicted if p is below
-one percent and the error on motions left out falls by a tenth or more: with many samples also what
-is too small to matter becomes significant.
+one percent and the error on motions left out falls by a quarter or more: with many samples also
+what is too small to matter becomes significant, and what neither basis knows of, such as a current,
+can be mimicked in part by terms that should not be there.
 """
 
 from dataclasses import dataclass
@@ -35,7 +36,7 @@ PARTS = 10
 """Parts that are left out in turn."""
 RIDGE = 1e-9
 """Added to squares of columns scaled to one: some depend on others."""
-UNLIKELY, SAVED = 0.01, 0.1
+UNLIKELY, SAVED = 0.01, 0.25
 """p-value below which, and share of the error from which on, a symmetry counts as contradicted."""
 
 
@@ -55,8 +56,8 @@ class SymmetryEvidence:
         further terms which it forbids.
     p_value : float
         Probability of so much being saved by chance if the symmetry holds.
-    samples, motions : int
-        Numbers of samples and of motions, or parts that stand for them.
+    samples, parts : int
+        Numbers of samples, and of parts that were left out in turn.
     """
 
     symmetry: Symmetry
@@ -64,7 +65,7 @@ class SymmetryEvidence:
     error_without: float
     p_value: float
     samples: int
-    motions: int
+    parts: int
 
     @property
     def contradicted(self) -> bool:
@@ -80,7 +81,7 @@ class SymmetryEvidence:
             f"the data {verdict} the symmetry `{name}`: terms that it forbids change the error on "
             f"motions left out from {100 * self.error_with:.3g} to "
             f"{100 * self.error_without:.3g} percent (p = {self.p_value:.2g}, {self.samples} "
-            f"samples of {self.motions} motions)"
+            f"samples in {self.parts} parts)"
         )
 
 
