@@ -39,6 +39,7 @@ from framefree.gallery.machines.planar import (
     two_masses,
     wheel,
 )
+from framefree.gallery.machines.quadruped import quadruped
 from framefree.gallery.machines.rover import rover_arm
 from framefree.gallery.machines.scara import scara
 from framefree.gallery.machines.space_arm import space_arm
@@ -72,6 +73,7 @@ MACHINES: dict[str, Callable[[], Machine]] = {
     "auv-arm": auv,
     "space-arm": space_arm,
     "rover-arm": rover_arm,
+    "quadruped": quadruped,
     "chain": chain,
     "revolute-chain": revolute_chain,
     "ball-chain": ball_chain,

@@ -2,6 +2,7 @@
 
 from framefree.control.references.base import Reference
 from framefree.control.references.compose import Named, Shifted, Together
+from framefree.control.references.contacts import ContactSchedule
 from framefree.control.references.frames import Circle, FramePath, FrameReference, FrameWaypoints
 from framefree.control.references.joints import (
     Hold,
@@ -14,6 +15,7 @@ from framefree.control.references.signals import SignalPath
 
 __all__ = [
     "Circle",
+    "ContactSchedule",
     "FramePath",
     "FrameReference",
     "FrameWaypoints",

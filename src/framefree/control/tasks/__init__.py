@@ -3,6 +3,8 @@
 from framefree.control.shared.frames import FrameMotion, Frames
 from framefree.control.tasks.barriers import Barrier, Clearance, JointRange
 from framefree.control.tasks.base import Task, TaskRows, critical
+from framefree.control.tasks.contact_frames import ContactFrame
+from framefree.control.tasks.contact_report import UnloadedContact, unloaded_contacts
 from framefree.control.tasks.coupling import RigidCoupling
 from framefree.control.tasks.frame_control import FrameControl, HeldBodyControl
 from framefree.control.tasks.held import HeldObject
@@ -31,6 +33,7 @@ __all__ = [
     "CascadeSolution",
     "CenterOfMassControl",
     "Clearance",
+    "ContactFrame",
     "DirectionControl",
     "DistanceControl",
     "FrameControl",
@@ -58,8 +61,10 @@ __all__ = [
     "TaskReport",
     "TaskRows",
     "UdwadiaKalaba",
+    "UnloadedContact",
     "VelocityRows",
     "Weighted",
     "critical",
     "task_report",
+    "unloaded_contacts",
 ]

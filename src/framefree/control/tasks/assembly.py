@@ -167,15 +167,18 @@ class Assembly:
         """Return what is to be solved."""
         return TaskProblem(self.M, -self.bias, self.levels, self.exact() if exact else None)
 
-    def signals(self, a: Matrix) -> dict[str, Matrix]:
-        """Return what is worth recording at an acceleration, beside what is unrealised."""
+    def signals(self, a: Matrix, by_motors: Matrix = None) -> dict[str, Matrix]:
+        """Return what is worth recording at an acceleration, beside what is unrealised.
+
+        `by_motors` is the acceleration less what contacts add to it, where there are any.
+        """
         signals, joints = {}, self.joints.A @ a + self.joints.b
         for task in self.tasks:
             rows = self.rows[task.name]
             signals[f"{task.name}.error"] = rows.pose_error
             signals[f"{task.name}.velocity_error"] = rows.velocity_error
             signals[f"{task.name}.residual"] = rows.A @ joints - task.b(rows)
-        signals |= self._grasp_signals(a)
+        signals |= self._grasp_signals(a if by_motors is None else by_motors)
         return signals
 
     def grasp_rows(self) -> tuple[Level, np.ndarray]:

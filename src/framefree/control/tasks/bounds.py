@@ -3,12 +3,17 @@
     lower <= A a <= upper
 
 The order is: what nature asks for (joints without actuators), inputs within those of the actuators,
-grasps within what they carry, joints within their limits, then the tasks, the most important first.
-With W W^T = M^-1 and ``a = a_free + W z``, rows are Y = A W, and the shortest z is the least
-constraint of Gauss.
+grasps within what they carry, forces of contacts within their friction, contacts held still, joints
+within their limits, then the tasks, the most important first. With W W^T = M^-1 and
+``a = a_free + W z``, rows are Y = A W, and the shortest z is the least constraint of Gauss.
+
+Contacts (`framefree.control.tasks.standing`) bring forces f = s p as more variables. Motors then
+give ``M a + bias - J^T f``: their rows are [Y, -Y K] with K = W^T J^T s, as if the acceleration
+were the one without contacts; rows on motion are [Y, 0], those on forces of contacts [0, C].
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import casadi as ca
@@ -16,12 +21,15 @@ import numpy as np
 
 from framefree.control.tasks.assembly import Assembly
 from framefree.control.tasks.base import POSE_PARTS, Task
+from framefree.control.tasks.standing import Standing
 from framefree.machine import Machine
 from framefree.motion.constrained.algebra import MassFactor
 
 Matrix = Any
 BRAKING = 5.0
 """Rate, 1/s, at which joints come to rest where a task is damped."""
+MOTION, MOTORS, CONTACTS = "motion", "motors", "contacts"
+"""What rows are on: the acceleration a, a less what contacts add to it, forces p of contacts."""
 
 
 class BoundedLevel(NamedTuple):
@@ -32,6 +40,7 @@ class BoundedLevel(NamedTuple):
     A: Matrix
     lower: Matrix
     upper: Matrix
+    on: str = MOTION
 
 
 @dataclass(frozen=True)
@@ -110,11 +119,12 @@ class BoundedProblem:
         machine: Machine,
         levels: tuple[tuple[Task, ...], ...],
         limits: JointLimits | None,
+        standing: Standing | None = None,
     ) -> None:
-        self.parts = parts
+        self.parts, self.standing = parts, standing
         self.factor = MassFactor(parts.M)
         self.free = self.factor.out(self.factor.into(-parts.bias))
-        found = [*self._nature(), *self._inputs(machine), *self._grasps()]
+        found = [*self._nature(), *self._inputs(machine), *self._grasps(), *self._contacts()]
         found += self._joints(machine, limits)
         self.first_task = len([level for level in found if level.labels])
         found += [self._task_level(k, level) for k, level in enumerate(levels)]
@@ -122,41 +132,66 @@ class BoundedProblem:
 
     @property
     def n(self) -> int:
-        """Number of variables."""
-        return self.parts.M.shape[0]
+        """Number of variables: z of all accelerations, p of all forces of contacts."""
+        return self.parts.n + (0 if self.standing is None else self.standing.size)
 
     @property
     def ends(self) -> tuple[int, ...]:
         """Number of rows up to the end of each level."""
         return tuple(np.cumsum([len(level.labels) for level in self.levels]).tolist())
 
-    def acceleration(self, z: Matrix) -> Matrix:
-        """Return the acceleration of variables z."""
-        return self.free + self.factor.out(z)
+    @cached_property
+    def _carried(self) -> Matrix:
+        """K (n x k): how far contacts move z, per unit of p."""
+        return self.factor.into(self.standing.reaction) if self.standing else ca.SX(self.parts.n, 0)
+
+    def acceleration(self, variables: Matrix) -> Matrix:
+        """Return the acceleration of variables z and p."""
+        return self.free + self.factor.out(variables[: self.parts.n])
+
+    def motor_acceleration(self, variables: Matrix) -> Matrix:
+        """Return the acceleration less what contacts add to it: motors must give M a + bias."""
+        z, p = variables[: self.parts.n], variables[self.parts.n :]
+        return self.free + self.factor.out(z - self._carried @ p)
 
     def rest(self) -> Matrix:
-        """Return the variables with which joints come to rest."""
+        """Return the variables with which joints come to rest, contacts carrying what they must."""
         state, E = self.parts.frames.state, ca.sparsify(ca.SX(self.parts.joints.A))
         same = E.is_constant() and E.shape[0] == E.shape[1]
-        a = -BRAKING * state.v if same else ca.SX(self.n, 1)
-        return self.factor.into(self.parts.M @ a + self.parts.bias)
+        a = -BRAKING * state.v if same else ca.SX(self.parts.n, 1)
+        z = self.factor.into(self.parts.M @ a + self.parts.bias)
+        exact = self.parts.exact()
+        if self.standing is None or exact is None:
+            return ca.vertcat(z, ca.SX(self.n - self.parts.n, 1))
+        Y = self.factor.into(exact.A.T).T
+        G, missing = Y @ self._carried, Y @ z - (exact.b - exact.A @ self.free)
+        # The least forces; where contacts cannot carry it all, as on two points, nearly so.
+        square = G @ G.T
+        p = G.T @ ca.solve(square + 1e-9 * ca.trace(square) * ca.SX.eye(square.shape[0]), missing)
+        return ca.vertcat(z, p)
 
     def rows(self) -> tuple[Matrix, Matrix, Matrix]:
         """Return Y (m x n) and its bounds (m)."""
-        A = ca.vertcat(ca.SX(0, self.n), *(level.A for level in self.levels))
-        lower, upper = (
-            ca.vertcat(ca.SX(0, 1), *(getattr(level, side) for level in self.levels))
-            for side in ("lower", "upper")
-        )
-        at_rest = A @ self.free
-        return self.factor.into(A.T).T, lower - at_rest, upper - at_rest
+        parts = [self._level_rows(level) for level in self.levels]
+        empty = (ca.SX(0, self.n), ca.SX(0, 1), ca.SX(0, 1))
+        Y, lower, upper = (ca.vertcat(*sides) for sides in zip(empty, *parts, strict=True))
+        return Y, lower, upper
+
+    def _level_rows(self, level: BoundedLevel) -> tuple[Matrix, Matrix, Matrix]:
+        """Return the rows of a level on the variables, and their bounds."""
+        count = level.A.shape[0]
+        if level.on == CONTACTS:
+            return ca.horzcat(ca.SX(count, self.parts.n), level.A), level.lower, level.upper
+        Y, at_rest = self.factor.into(level.A.T).T, level.A @ self.free
+        beside = -Y @ self._carried if level.on == MOTORS else ca.SX(count, self.n - self.parts.n)
+        return ca.horzcat(Y, beside), level.lower - at_rest, level.upper - at_rest
 
     def _nature(self) -> list[BoundedLevel]:
         exact = self.parts.exact()
         if exact is None:
             return []
         labels = tuple(f"without actuator {k}" for k in range(exact.A.shape[0]))
-        return [BoundedLevel("nature", labels, exact.A, exact.b, exact.b)]
+        return [BoundedLevel("nature", labels, exact.A, exact.b, exact.b, MOTORS)]
 
     def _inputs(self, machine: Machine) -> list[BoundedLevel]:
         lower, upper = machine.input_limits
@@ -166,7 +201,7 @@ class BoundedProblem:
         rows = self.parts.input_rows
         labels = tuple(f"input: {machine.actuators[k].name}" for k in chosen)
         A, b = rows.A[chosen, :], rows.b[chosen]
-        return [BoundedLevel("inputs", labels, A, lower[chosen] - b, upper[chosen] - b)]
+        return [BoundedLevel("inputs", labels, A, lower[chosen] - b, upper[chosen] - b, MOTORS)]
 
     def _grasps(self) -> list[BoundedLevel]:
         rows, most = self.parts.grasp_rows()
@@ -175,7 +210,19 @@ class BoundedProblem:
             return []
         labels = tuple(f"grasp {k // 6}: {POSE_PARTS[k % 6]}" for k in chosen)
         A, b = rows.A[chosen, :], rows.b[chosen]
-        return [BoundedLevel("grasps", labels, A, -most[chosen] - b, most[chosen] - b)]
+        return [BoundedLevel("grasps", labels, A, -most[chosen] - b, most[chosen] - b, MOTORS)]
+
+    def _contacts(self) -> list[BoundedLevel]:
+        if self.standing is None:
+            return []
+        levels = [BoundedLevel("friction", *self.standing.cones(), CONTACTS)]
+        for way, pressed in (("pressed", True), ("across", False)):
+            labels, A, lower, upper = self.standing.held(pressed)
+            rows, drift = self.parts.reduced(A, ca.SX(A.shape[0], 1))
+            levels.append(
+                BoundedLevel(f"contacts {way}", labels, rows, lower + drift, upper + drift)
+            )
+        return levels
 
     def _joints(self, machine: Machine, limits: JointLimits | None) -> list[BoundedLevel]:
         if limits is None:

@@ -26,9 +26,11 @@ from framefree.control.tasks.bounds import BoundedProblem, JointLimits
 from framefree.control.tasks.held import HeldObject
 from framefree.control.tasks.law import LawOfTasks
 from framefree.control.tasks.solvers.proxqp import ProxQp
+from framefree.control.tasks.standing import Standing, checked_contacts
 from framefree.kernel import Kernel, compile
 from framefree.kernel.loops import Block, Calls
 from framefree.machine import Machine
+from framefree.machine.part import set_field
 
 DAMPED_BELOW = 0.02
 """Least singular value of a task's rows, relative to them, below which it is damped."""
@@ -45,6 +47,14 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
     Barriers among the tasks are inequalities. Where the rows of a level become dependent, as in a
     stretched arm, it is damped, so that joints come to rest rather than race; `damped` tells the
     largest share of what was asked for that this adds to the residual.
+
+    A machine that stands has `contacts`: the forces of the ground are found with the acceleration,
+    inside of the friction cones, and stand above joint limits and tasks in the order. What a task
+    asks for so cannot make a foot slip. Of every contact CONTACT.force records the force at each of
+    its points (axes of the ground, N), CONTACT.normal the sum of the normal forces, CONTACT.cone
+    the largest share |f_t| / (mu f_n) of the friction that is used, CONTACT.speed at which the law
+    sees it move (m/s); `unloaded` has an entry for each contact: 1 where it cannot be held still,
+    or carries no more than its least force though it may (`unloaded_contacts` tells which, when).
 
     Signals are those of `TaskControl`, and of the program: `slack` of every row (`row_names`), what
     it misses; `multiplier` of every row, at the first level that it holds back; of every level
@@ -70,8 +80,14 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
         Of every joint, rad/s^2 or m/s^2; with `joint_limits`.
     damped_below : float
         Least singular value of a level's rows, relative to them, below which it is damped.
+<<<<<<< HEAD
     period : float
         Control period, s, over which feedback of grasp wrenches adds up; `simulate` sets it.
+=======
+    contacts : sequence of ContactFrame
+        Frames that stand, by which a base without a drive is carried. The machine must not have
+        compliant contacts of its own.
+>>>>>>> 0d32dd2 (Machines that stand: contact frames with friction cones in tasks within limits; a quadruped)
     """
 
     machine: Machine
@@ -82,10 +98,16 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
     approach: float = 20.0
     acceleration_limit: float = np.inf
     damped_below: float = DAMPED_BELOW
+<<<<<<< HEAD
     period: float = field(default=0.0, repr=False)
+=======
+    contacts: Any = ()
+>>>>>>> 0d32dd2 (Machines that stand: contact frames with friction cones in tasks within limits; a quadruped)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        tasks = [task for level in self.levels for task in level]
+        set_field(self, "contacts", checked_contacts(self.machine, self.contacts, tasks))
         positive(self.approach, "approach")
         if np.isfinite(self.acceleration_limit):
             positive(self.acceleration_limit, "acceleration_limit")
@@ -114,8 +136,19 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
 
     @property
     def machine_size(self) -> int:
-        """Number of independent accelerations."""
+        """Number of variables: independent accelerations, and forces of contacts."""
         return self._problem.n
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, int]]:
+        """Shapes of the reference signals that tasks and contacts read."""
+        own = {name: shape for part in self.contacts for name, shape in part.shapes.items()}
+        return {**super().shapes, **own}
+
+    @property
+    def contact_names(self) -> tuple[str, ...]:
+        """Names of the contacts, in the order of `unloaded`."""
+        return tuple(contact.name for contact in self.contacts)
 
     @property
     def row_names(self) -> tuple[str, ...]:
@@ -247,11 +280,24 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
         values += [memory[self._solver_memory :]] if self._feedback_size else []
         if len(self.machine.parameters):
             values.append(calls.input("parameters", (len(self.machine.parameters),)))
+<<<<<<< HEAD
         solved = self._write_solution(calls, values, *self._start(memory))
         u, _, following, results = self._outcome_parts
         used = {name: results[name] for name in ("solution", "status")}
         final = self._function("inputs", used, {"u": u, "memory": following})
         places = [calls.output("u", (self.machine.nu,)), calls.output("memory_next", (size,))]
+=======
+        solved = self._write_solution(calls, values, memory[:n], memory[n:])
+        z, status = ca.SX.sym("z", n), ca.SX.sym("status", m)
+        u = self._problem.parts.inputs(self._problem.motor_acceleration(z)).u
+        final = self._function(
+            "inputs", {"z": z, "status": status}, {"u": u, "memory": ca.vertcat(z, status)}
+        )
+        places = [
+            calls.output("u", (self.machine.nu,)),
+            calls.output("memory_next", (memory_size,)),
+        ]
+>>>>>>> 0d32dd2 (Machines that stand: contact frames with friction cones in tasks within limits; a quadruped)
         calls.call(final, [*values, solved[0], solved[3]], places)
         return calls
 
@@ -290,7 +336,10 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
         x, v, feedback = *shaped[:2], self._symbols.get("feedback")
         parts = Assembly(self.machine, self.levels, self.held, x, v, named, feedback)
         limits = JointLimits(self.approach, self.acceleration_limit) if self.joint_limits else None
-        return BoundedProblem(parts, self.machine, self.levels, limits)
+        standing = None
+        if self.contacts:
+            standing = Standing(self.contacts, parts.frames, parts.state, named)
+        return BoundedProblem(parts, self.machine, self.levels, limits, standing)
 
     def _function(self, name: str, more: dict[str, Any], outputs: dict[str, Any]) -> ca.Function:
         inputs = {**self._symbols, **more}
@@ -320,15 +369,21 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
         sizes = {"solution": problem.n, "slack": m, "multipliers": levels * m}
         sizes |= {"status": m, "level_info": levels * PARTS, "steps": 1}
         results = {name: ca.SX.sym(name, size) for name, size in sizes.items()}
-        a = problem.acceleration(results["solution"])
-        inputs = problem.parts.inputs(a)
+        a, driven = (
+            find(results["solution"]) for find in (problem.acceleration, problem.motor_acceleration)
+        )
+        inputs = problem.parts.inputs(driven)
         info = ca.reshape(results["level_info"], PARTS, levels)
         verdicts = info[3, :].T
         by_level = ca.reshape(results["multipliers"], m, levels)
         strongest = by_level[:, 0]
         for k in range(1, levels):
             strongest = ca.if_else(strongest == 0, by_level[:, k], strongest)
-        signals = {**problem.parts.signals(a), **inputs.signals, "slack": results["slack"]}
+        signals = {**problem.parts.signals(a, driven), **inputs.signals, "slack": results["slack"]}
+        if problem.standing is not None:
+            p, slack = results["solution"][problem.parts.n :], ca.vertsplit(results["slack"])
+            missed = dict(zip(self.row_names, slack, strict=True))
+            signals |= {**problem.standing.signals(p, missed), "acceleration": a}
         signals |= {"multiplier": strongest, "missed": info[0, :].T, "damped": info[2, :].T}
         signals |= {"certificate": ca.mmax(info[1, :].T), "steps": results["steps"]}
         first = min(problem.first_task, levels - 1)
