@@ -143,7 +143,9 @@ class BoundedProblem:
     @cached_property
     def _carried(self) -> Matrix:
         """K (n x k): how far contacts move z, per unit of p."""
-        return self.factor.into(self.standing.reaction) if self.standing else ca.SX(self.parts.n, 0)
+        if self.standing is None:
+            return ca.SX(self.parts.n, 0)
+        return self.factor.into(self.standing.reaction)
 
     def acceleration(self, variables: Matrix) -> Matrix:
         """Return the acceleration of variables z and p."""
@@ -151,6 +153,8 @@ class BoundedProblem:
 
     def motor_acceleration(self, variables: Matrix) -> Matrix:
         """Return the acceleration less what contacts add to it: motors must give M a + bias."""
+        if self.standing is None:
+            return self.acceleration(variables)
         z, p = variables[: self.parts.n], variables[self.parts.n :]
         return self.free + self.factor.out(z - self._carried @ p)
 
