@@ -48,6 +48,14 @@ def test_things_come_to_rest_as_statics_say():
     assert metrics["arm_force_error"] < 1e-6
 
 
+def test_the_stack_rests_on_hard_contacts_as_well():
+    """Weights to 1e-6; the softness of MuJoCo's contacts is half a millimetre here."""
+    pytest.importorskip("mujoco")
+    metrics = parts.settled_hard(3.0)
+    assert metrics["stack_hard_force_error"] < 1e-6
+    assert 1e-5 < metrics["stack_hard_sinks_m"] < 1e-3
+
+
 def test_many_balls_give_the_same_bits():
     machine, heights = ball(), np.array([0.2, 0.3, 0.5])
     x = np.array([parts.at_height(z) for z in heights])

@@ -1,9 +1,15 @@
-"""A quadruped: a trunk on four legs of three joints each, with round feet. All numbers are ours."""
+"""A quadruped: a trunk on four legs of three joints each, with round feet. All numbers are ours.
 
-from typing import Any
+Another one, solo12, is read from the package example-robot-data where that is installed.
+"""
+
+from collections.abc import Mapping
+from importlib import metadata
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from framefree.errors import FramefreeError
 from framefree.gallery.machines.touching import GROUND
 from framefree.geometry import Moments
 from framefree.machine import (
@@ -18,6 +24,7 @@ from framefree.machine import (
     Revolute,
     Shape,
 )
+from framefree.machine.read import read
 
 LEGS = {
     "front_left": (1.0, 1.0),
@@ -41,6 +48,82 @@ TORQUE, SPEED = 30.0, 20.0
 BENT = 0.75
 """Angle of the thigh to the vertical where the quadruped stands, rad; the knee has twice that."""
 FRICTION = 0.7
+SOLO_FOOT, SOLO_TORQUE = 0.016, 2.7
+"""Radius of the feet of solo12, m, and what its motors give at most, Nm: its file has neither."""
+
+
+class StandingRobot(NamedTuple):
+    """A robot on four legs.
+
+    Attributes
+    ----------
+    plant : Machine
+        With compliant contacts at its feet, called as its legs.
+    model : Machine
+        The same without them, for laws.
+    stands : (nx,)
+        The configuration in which it stands.
+    feet : dict of str to str
+        Frames in the centers of the feet, by names of legs.
+    radius : float
+        Of a foot, m.
+    trunk : str
+        The body on the free joint.
+    """
+
+    plant: Machine
+    model: Machine
+    stands: np.ndarray
+    feet: Mapping[str, str]
+    radius: float
+    trunk: str
+
+    @property
+    def weight(self) -> float:
+        """Weight, N."""
+        mass = sum(body.moments.total for body in self.model.bodies)
+        return float(mass * np.linalg.norm(self.model.gravity))
+
+
+ROBOTS = ("quadruped", "solo12")
+
+
+def standing_robot(name: str) -> StandingRobot:
+    """Return one of `ROBOTS`."""
+    if name == "quadruped":
+        model, feet = quadruped(touching=False), {leg: f"{leg}_foot" for leg in LEGS}
+        return StandingRobot(quadruped(), model, standing(model), feet, FOOT, "trunk")
+    if name == "solo12":
+        return _solo12()
+    raise FramefreeError(f"there is no standing robot `{name}`; there are: {', '.join(ROBOTS)}")
+
+
+def _solo12() -> StandingRobot:
+    """Return solo12; its legs get our names, feet and strength of motors."""
+    try:
+        package = metadata.distribution("example-robot-data")
+    except metadata.PackageNotFoundError:
+        raise FramefreeError(
+            'solo12 needs example robots; install them with: pip install "framefree[peers]"'
+        ) from None
+    files = [entry for entry in package.files or () if str(entry).endswith("/solo12.urdf")]
+    model = read(str(package.locate_file(files[0])), base="free")
+    for actuator in model.actuators:
+        model = model.replace(f"actuator:{actuator.name}", lower=-SOLO_TORQUE, upper=SOLO_TORQUE)
+    stands, contacts, feet = np.array(model.neutral()), [], {}
+    for leg, own in zip(LEGS, ("FL", "FR", "HL", "HR"), strict=True):
+        stands[model.x_slice[f"{own}_HFE"]] = BENT
+        stands[model.x_slice[f"{own}_KFE"]] = -2 * BENT
+        feet[leg] = f"{own}_FOOT"
+        shape = ContactShape("sphere", SOLO_FOOT)
+        material = {"stiffness": 5e4, "damping": 1.0, "friction": FRICTION}
+        contacts.append(Contact(leg, "world", feet[leg], GROUND, shape, **material))
+    # Links of 0.16 m each.
+    stands[model.x_slice["base"]][2] = 2 * 0.16 * np.cos(BENT) + SOLO_FOOT
+    plant = model.attach(*contacts)
+    return StandingRobot(plant, model, stands, feet, SOLO_FOOT, "base_link")
+
+
 _DARK, _BRIGHT = (0.2, 0.22, 0.25, 1.0), (0.85, 0.6, 0.2, 1.0)
 
 

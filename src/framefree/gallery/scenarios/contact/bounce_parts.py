@@ -213,3 +213,17 @@ def settled(duration: float) -> Measured:
         "arm_angle_rad": angle,
     }
     return Measured(pile, metrics)
+
+
+def settled_hard(duration: float) -> Mapping[str, float]:
+    """Return the same of the stack on MuJoCo's contacts, and how deep they have sunk, m."""
+    pile = simulate(
+        stack(), x0=np.concatenate([at_height(0.0499), at_height(0.1498)]), duration=duration,
+        dt=1e-3, every=100, plant="mujoco", contacts=True, record=RECORD,
+    )  # fmt: skip
+    weights = {"top": 0.7 * G, "ground": 3.7 * G}
+    errors = [abs(pile[f"{name}.normal_force"][-1] / w - 1) for name, w in weights.items()]
+    return {
+        "stack_hard_force_error": float(np.max(errors)),
+        "stack_hard_sinks_m": float(-min(pile[f"{name}.gap"][-1] for name in weights)),
+    }

@@ -1,0 +1,152 @@
+"""The scenario `stand`."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from framefree.control.tasks import unloaded_contacts
+from framefree.gallery.machines.quadruped import StandingRobot, standing_robot
+from framefree.gallery.scenarios.contact import stand_parts as parts
+from framefree.gallery.shared.scenario import Outcome, Promise, Scenario
+from framefree.look.report import Animation, Figure
+from framefree.simulate import Run
+
+PLANTS = {"mujoco": "hard contact of MuJoCo", "native": "compliant contact"}
+
+
+@dataclass(frozen=True)
+class Stand(Scenario):
+    """A quadruped stands on four feet, moves its body, is pushed, and lifts a foot.
+
+    The base has no drive: feet on the ground carry it, with forces that the law finds together with
+    the motion, inside the friction cones and within the torques of the motors. The body goes along
+    a path in position and attitude, is pushed at the trunk, leans away from one foot and lifts it.
+    All this happens on MuJoCo with its hard contacts, and on our own compliant ones. At the end the
+    robot is at rest, where statics tell its forces. Then comes a push that is too strong: feet that
+    cannot be loaded are named.
+
+    Parameters
+    ----------
+    robot : str
+        "quadruped", described by us, or "solo12" of the package example-robot-data.
+    push : float
+        Share of the weight with which the trunk is pushed for 0.3 s.
+    strong_push : float
+        The same of the push that is too strong.
+    """
+
+    name: ClassVar[str] = "stand"
+
+    robot: str = "quadruped"
+    push: float = 0.25
+    strong_push: float = 1.0
+
+    def run(self, progress: bool | None = None) -> Outcome:
+        """Run on both plants, then with the strong push."""
+        robot = standing_robot(self.robot)
+        law = parts.standing_law(robot)
+        runs = {
+            plant: parts.run_of(robot, law, plant, self.push, progress=progress) for plant in PLANTS
+        }
+        found = {plant: parts.measured(robot, law, run, plant) for plant, run in runs.items()}
+        metrics = {name: v for one in found.values() for name, v in one.metrics.items()}
+        strong = parts.run_of(
+            robot, law, "mujoco", self.strong_push, start=0.2, duration=0.8, progress=progress
+        )
+        named = unloaded_contacts(law, strong.t, strong["unloaded"])
+        metrics["strong_push_feet_named"] = len({one.name for one in named})
+        metrics["strong_push_cone_share"] = float(
+            max(strong[f"{leg}.cone"].max() for leg in robot.feet)
+        )
+        return Outcome(
+            runs={**runs, "strong_push": strong},
+            metrics=metrics,
+            promises=_promises(metrics, parts.HEIGHT * parts.size_of(robot)),
+            figures=_figures(robot, runs, found),
+            animations=(
+                Animation("On MuJoCo's contacts", runs["mujoco"], (robot.trunk,)),
+                Animation("Pushed too hard", strong, (robot.trunk,)),
+            ),
+            notes=(
+                *_NOTES,
+                "Pushed too hard, from 0.2 s on: "
+                + ("; ".join(map(str, named[:4])) or "no foot is named")
+                + ("; and so on." if len(named) > 4 else "."),
+            ),
+        )
+
+
+_NOTES = (
+    f"The law counts on {100 * parts.KEPT:.0f} percent of the friction; shares of cones are of "
+    "that.",
+    "MuJoCo's contacts are soft as well: at rest the feet have sunk by what `mujoco_sinks_m` says, "
+    "while the weight is carried.",
+    "The law does not know the push. It answers to where the body is and how it moves.",
+)
+
+
+def _promises(metrics: dict, height: float) -> tuple[Promise, ...]:
+    promises = []
+    for plant, words in PLANTS.items():
+        of = {name: metrics[f"{plant}_{name}"] for name in _BOUNDS}
+        promises += [
+            Promise(f"{text}, {words}", of[name], bound) for name, (text, bound) in _BOUNDS.items()
+        ]
+        lifted = metrics[f"{plant}_lifted_m"]
+        promises.append(Promise(f"the foot is lifted, m, {words}", 0.95 * height, lifted))
+    return (
+        *promises,
+        Promise("torques at rest are those of statics", metrics["native_torque_error"], 1e-6),
+        Promise("feet named under the strong push", 1, metrics["strong_push_feet_named"]),
+        Promise("and forces inside the cones", metrics["strong_push_cone_share"], 1.0),
+    )
+
+
+_BOUNDS = {
+    "position_rms_m": ("body path, rms, m", 0.01),
+    "attitude_rms_deg": ("attitude, rms, degrees", 2.0),
+    "after_push_m": ("push survived: off the path 1.1 s later, m", 1e-3),
+    "cone_share": ("share of the friction cones in the law's forces", 1.0),
+    "torque_share": ("share of the motors' torques", 1.0),
+    "lifted_force_n": ("force on the lifted foot, N", 0.0),
+    "unsolved_share": ("share of steps that were not solved", 0.0),
+    "certificate": ("error of the certificates", 1e-6),
+    "unloaded_s": ("time with feet that could not be loaded, s", 0.0),
+    "weight_error": ("the ground carries the weight at rest", 1e-6),
+}
+
+
+def _figures(
+    robot: StandingRobot, runs: dict[str, Run], found: dict[str, parts.StandMeasures]
+) -> tuple[Figure, ...]:
+    run, t = runs["mujoco"], runs["mujoco"].t
+    errors = {PLANTS[plant]: one.position_error for plant, one in found.items()}
+    angles = {PLANTS[plant]: one.attitude_error for plant, one in found.items()}
+    _, most = robot.model.input_limits
+    body = {axis: run.x[:, k] - robot.stands[k] for k, axis in enumerate("xyz")}
+    wanted = parts.wanted_way(robot, t)
+    body |= {f"{axis}, wanted *": wanted[:, k] for k, axis in enumerate("xyz")}
+    return (
+        Figure.over_time("The body goes", "from where it stands (m)", t, body),
+        Figure.over_time("Off its path", "distance (m)", t, errors),
+        Figure.over_time("Off its attitude", "angle (degrees)", t, angles),
+        Figure.over_time(
+            "Normal forces on MuJoCo", "force (N)", t,
+            {leg.replace("_", " "): run[f"{leg}.normal_force"].reshape(len(run))
+             for leg in robot.feet},
+        ),
+        Figure.over_time(
+            "Normal forces that the law plans", "force (N)", t,
+            {leg.replace("_", " "): run[f"{leg}.normal"].reshape(len(run)) for leg in robot.feet},
+        ),
+        Figure.over_time(
+            "Friction that the law uses", "share of the cone", t,
+            {leg.replace("_", " "): run[f"{leg}.cone"].reshape(len(run)) for leg in robot.feet},
+            caption="Never above 1. A foot that is lifted uses none.",
+        ),
+        Figure.over_time(
+            "Torques", "largest share of a motor's limit", t,
+            {"of all motors": np.max(np.abs(run.u) / most, axis=1)},
+        ),
+    )  # fmt: skip
