@@ -5,8 +5,8 @@ from framefree.gallery.scenarios.classics.four_bar import FourBar
 from framefree.gallery.scenarios.classics.free_body import FreeBody
 from framefree.gallery.scenarios.classics.heavy_top import HeavyTop
 from framefree.gallery.scenarios.contact.bounce import Bounce
-from framefree.gallery.scenarios.contact.wipe import Wipe
 from framefree.gallery.scenarios.contact.stand import Stand
+from framefree.gallery.scenarios.contact.wipe import Wipe
 from framefree.gallery.scenarios.cooperation.arm_pose import ArmPose
 from framefree.gallery.scenarios.cooperation.dual_arm import DualArm
 from framefree.gallery.scenarios.cooperation.dual_arm_limits import DualArmLimits
