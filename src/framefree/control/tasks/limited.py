@@ -80,14 +80,11 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
         Of every joint, rad/s^2 or m/s^2; with `joint_limits`.
     damped_below : float
         Least singular value of a level's rows, relative to them, below which it is damped.
-<<<<<<< HEAD
     period : float
         Control period, s, over which feedback of grasp wrenches adds up; `simulate` sets it.
-=======
     contacts : sequence of ContactFrame
         Frames that stand, by which a base without a drive is carried. The machine must not have
         compliant contacts of its own.
->>>>>>> 0d32dd2 (Machines that stand: contact frames with friction cones in tasks within limits; a quadruped)
     """
 
     machine: Machine
@@ -98,11 +95,8 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
     approach: float = 20.0
     acceleration_limit: float = np.inf
     damped_below: float = DAMPED_BELOW
-<<<<<<< HEAD
     period: float = field(default=0.0, repr=False)
-=======
     contacts: Any = ()
->>>>>>> 0d32dd2 (Machines that stand: contact frames with friction cones in tasks within limits; a quadruped)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -280,24 +274,11 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
         values += [memory[self._solver_memory :]] if self._feedback_size else []
         if len(self.machine.parameters):
             values.append(calls.input("parameters", (len(self.machine.parameters),)))
-<<<<<<< HEAD
         solved = self._write_solution(calls, values, *self._start(memory))
         u, _, following, results = self._outcome_parts
         used = {name: results[name] for name in ("solution", "status")}
         final = self._function("inputs", used, {"u": u, "memory": following})
         places = [calls.output("u", (self.machine.nu,)), calls.output("memory_next", (size,))]
-=======
-        solved = self._write_solution(calls, values, memory[:n], memory[n:])
-        z, status = ca.SX.sym("z", n), ca.SX.sym("status", m)
-        u = self._problem.parts.inputs(self._problem.motor_acceleration(z)).u
-        final = self._function(
-            "inputs", {"z": z, "status": status}, {"u": u, "memory": ca.vertcat(z, status)}
-        )
-        places = [
-            calls.output("u", (self.machine.nu,)),
-            calls.output("memory_next", (memory_size,)),
-        ]
->>>>>>> 0d32dd2 (Machines that stand: contact frames with friction cones in tasks within limits; a quadruped)
         calls.call(final, [*values, solved[0], solved[3]], places)
         return calls
 
