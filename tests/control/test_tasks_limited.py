@@ -63,7 +63,7 @@ def test_levels_are_those_of_a_cascade():
     """With limits active: the same inputs, and each level misses as much, as ProxQP finds."""
     machine = robot(30.0)
     levels = task_levels(machine, 1000.0)
-    law = LimitedTaskControl(machine, levels, damped_below=0.0)
+    law = LimitedTaskControl(machine, levels)
     other = LimitedTaskControl(machine, levels, ProxQp(1e-9))
     for x, v in states(4, 1e-2):
         one = law.command(0.1, x, v, at(CIRCLE, 0.1), law.memory)

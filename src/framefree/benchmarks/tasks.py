@@ -91,7 +91,8 @@ class _LimitedCase:
         return [peer(t, x, v) for t, x, v in self.rows]
 
     def relative_error(self) -> float:
-        peer = _CascadePeer(self.law.machine, accuracy=1e-9)
+        # From nothing: started from a program that it did not solve, the peer may stay there.
+        peer = _CascadePeer(self.law.machine, accuracy=1e-9, warm=False)
         theirs, solved = [], []
         for t, x, v in self.rows:
             theirs.append(peer(t, x, v))
@@ -103,7 +104,7 @@ class _LimitedCase:
 class _CascadePeer(_PeerLaw):
     """The levels within limits, with Pinocchio and three programs of ProxSuite."""
 
-    def __init__(self, machine: Any, accuracy: float) -> None:
+    def __init__(self, machine: Any, accuracy: float, warm: bool = True) -> None:
         super().__init__(accuracy)
         Kp, Ku = GAIN, CONTROL_GAINS[0]
         self.gains = Kp, 2 * np.sqrt(Kp), Ku, 2 * np.sqrt(Ku)
@@ -117,7 +118,7 @@ class _CascadePeer(_PeerLaw):
         self.rows = np.zeros((2 * n, n))
         self.rows[n:] = np.eye(n)
         self.lower, self.upper = np.zeros(2 * n), np.zeros(2 * n)
-        self.programs = [_program(n, k, 2 * n, accuracy) for k in (0, 6, 12)]
+        self.programs = [_program(n, k, 2 * n, accuracy, warm) for k in (0, 6, 12)]
         self.begun = False
         self.eye = np.eye(n)
 
@@ -164,10 +165,13 @@ class _CascadePeer(_PeerLaw):
         return qp.results.x
 
 
-def _program(n: int, equations: int, rows: int, accuracy: float) -> Any:
+def _program(n: int, equations: int, rows: int, accuracy: float, warm: bool) -> Any:
     import proxsuite
 
+    guesses = proxsuite.proxqp.InitialGuess
     qp = proxsuite.proxqp.dense.QP(n, equations, rows)
     qp.settings.eps_abs = accuracy
-    qp.settings.initial_guess = proxsuite.proxqp.InitialGuess.WARM_START_WITH_PREVIOUS_RESULT
+    qp.settings.initial_guess = (
+        guesses.WARM_START_WITH_PREVIOUS_RESULT if warm else guesses.NO_INITIAL_GUESS
+    )
     return qp

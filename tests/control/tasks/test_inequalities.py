@@ -85,7 +85,7 @@ def test_grasps_carry_no_more_than_they_can():
         held = HeldObject("object", grasps, carries=carries)
         law = LimitedTaskControl(
             machine, [grasps, [FrameControl("object", "target", 100.0)]], held=held,
-            joint_limits=False, damped_below=1e-9,
+            joint_limits=False, damped_above=np.inf,
         )  # fmt: skip
         found[carries is None] = law.command(0.0, x0, np.zeros(20), reference, law.memory).signals
     local = {}

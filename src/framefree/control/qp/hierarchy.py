@@ -7,9 +7,9 @@ import numpy as np
 from framefree.control.law import ControlError
 from framefree.control.qp.lexicographic import PARTS, program
 from framefree.kernel import Kernel
-from framefree.kernel.loops import Calls, Constant
+from framefree.kernel.loops import Calls
 
-TOLERANCE = 1e-8
+TOLERANCE = 1e-10
 """Share of a row, left after those above it, below which it counts as dependent on them."""
 
 
@@ -25,7 +25,8 @@ class HierarchySolution(NamedTuple):
         Of each level: its gradient, ``slack . Y`` of its own rows, and z itself for the last, is
         minus the sum of the other rows times these; own rows have their slack.
     status : (m,)
-        1 where a row is at or above its upper bound, -1 at or below the lower one, else 0.
+        Positive where a row is at or above its upper bound, negative at or below the lower one,
+        else 0. Its size is the number, from 1, of the level that takes it there.
     lengths : (levels + 1,)
         Length of each level's slack.
     errors : (levels + 1,)
@@ -61,7 +62,8 @@ class HierarchyKernel:
     ends : sequence of int
         Number of rows up to the end of each level.
     threshold : float
-        Least singular value of a level, relative to its rows, below which it is damped; 0: never.
+        Least singular value of a level, relative to its rows, below which it is damped where it
+        leads far from rest; 0: never.
     """
 
     def __init__(self, n: int, ends: tuple[int, ...], *, threshold: float = 0.0) -> None:
@@ -82,6 +84,7 @@ class HierarchyKernel:
         start: np.ndarray | None = None,
         status: np.ndarray | None = None,
         rest: np.ndarray | None = None,
+        farthest: float = 0.0,
     ) -> HierarchySolution:
         """Solve a program, or a batch of them, from where the search may start.
 
@@ -93,6 +96,8 @@ class HierarchyKernel:
             Solution and status of a program nearby.
         rest : (n,), optional
             Where damping pulls to.
+        farthest : float
+            How far from rest a level may lead without damping.
         """
         Y = np.asarray(Y, float)
         if Y.shape[-2:] != (self.m, self.n):
@@ -107,6 +112,7 @@ class HierarchyKernel:
             np.asarray(lower, float),
             np.asarray(upper, float),
             pull,
+            np.full(1, farthest),
             np.zeros(self.n) if start is None else start,
             np.zeros(self.m) if status is None else status,
         )
@@ -129,12 +135,7 @@ class HierarchyKernel:
 def _compiled(n: int, ends: tuple[int, ...], threshold: float) -> Kernel:
     one = program("lexicographic", n, ends, threshold=threshold, tolerance=TOLERANCE)
     calls = Calls("lexicographic")
-    inputs = [calls.input(name, (one.layout.parts[name],)) for name in one.inputs[:-1]]
+    inputs = [calls.input(name, (one.layout.parts[name],)) for name in one.inputs]
     outputs = [calls.output(name, (one.layout.parts[name],)) for name in one.outputs]
-    calls.call(one, [*inputs, level_ends(ends)], outputs)
+    calls.call(one, inputs, outputs)
     return calls.compile()
-
-
-def level_ends(ends: tuple[int, ...]) -> Constant:
-    """Return the ends of levels as a procedure takes them; the last level has no rows."""
-    return Constant(tuple(map(float, (*ends, ends[-1]))))

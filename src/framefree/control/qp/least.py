@@ -16,7 +16,7 @@ what the rows ask for [Nakamura1986].
 
 from math import sqrt
 
-from framefree.control.qp.vectors import dot, split_off
+from framefree.control.qp.vectors import add, dot, fill
 from framefree.kernel.routines import Array, fma, routine
 
 
@@ -24,13 +24,19 @@ from framefree.kernel.routines import Array, fma, routine
 def triangular(F: Array, rows: int, own: int, width: int, L: Array, U: Array, spare: Array) -> None:
     """Write the columns of F as column_j = L[j] . U, with orthonormal U (own rows of length rows).
 
-    Rows of U are padded to a multiple of four; `spare` has room for two of them.
+    Rows of U are padded to a multiple of four; `spare` has room for one of them.
     """
     height = (rows + 3) // 4 * 4
     for j in range(own):
         for a in range(height):
             spare[a] = F[a * width + j] if a < rows else 0.0
-        left = split_off(U, j, height, 0.0, L[j * width :], spare, spare[height:])
+        fill(0.0, L[j * width :], j)
+        for _ in range(2):
+            for k in range(j):
+                part = dot(U[k * height :], spare, height)
+                L[j * width + k] += part
+                add(-part, U[k * height :], spare, height)
+        left = sqrt(dot(spare, spare, height))
         L[j * width + j] = left
         for a in range(height):
             U[j * height + a] = spare[a] / left

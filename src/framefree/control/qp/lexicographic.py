@@ -20,28 +20,24 @@ relative to what is asked for, and 1 if met, 0 if it gave way, -1 if steps ran o
 
 from math import sqrt
 
-from framefree.control.qp.level import (
+from framefree.control.qp.basis import again, factor, multipliers
+from framefree.control.qp.desk import (
     DAMPING,
     FIXED,
     FREE,
     LEFT_OUT,
     LOCKED,
+    MET,
     OWN,
-    PICKED,
     RANK,
     SIGMA,
     STALE,
     STEPS,
     UPPER,
     WORKING,
-    again,
-    factor,
-    missed,
-    multipliers,
-    scale,
-    size_of,
-    solve_level,
 )
+from framefree.control.qp.level import solve_level
+from framefree.control.qp.rows import missed, scale, size_of
 from framefree.control.qp.vectors import add, dot, fill
 from framefree.kernel.routines import Desk, Layout, Procedure, fma, routine
 
@@ -75,27 +71,32 @@ def prepare(w: Desk) -> None:
 
 @routine
 def certify(w: Desk, level: int, first: int, last: int) -> float:
-    """Write the multipliers of a level that gave way; return the largest relative error."""
-    size = multipliers(w, first, last, 0)
-    rank, error = int(w.count[RANK]), 0.0
+    """Write the multipliers of a level that gave way; return the largest relative error.
+
+    Signs are compared with the gradient, the sum with its terms: rows that are nearly dependent
+    have large multipliers, which are rounded.
+    """
+    size = multipliers(w, first, last, 0) + scale(w, first, last)
+    rank, error, terms = int(w.count[RANK]), 0.0, size
     top = rank + int(w.count[WORKING])
     out = w.multipliers[level * w.m :]
     for k in range(top):
         i = int(w.row_of[k])
         out[i] = w.mu[k]
         add(w.mu[k], w.Y[i * w.width :], w.g, w.width)
+        terms = fma(abs(w.mu[k]), w.norm[i], terms)
         if k >= rank:
             side = 1.0 if w.state[i] == UPPER else -1.0
-            error = max(error, -side * w.mu[k] * w.norm[i])
-    for a in range(int(w.count[PICKED])):
-        out[int(w.picked[a])] = w.s[a]
-    for j in range(int(w.count[OWN])):
-        if w.count[DAMPING] > 0.0:
+            error = max(error, -side * w.mu[k] * w.norm[i] / size)
+    for j in range(last - first):
+        if w.picked[j] == 1.0:
+            out[first + j] = w.s[j]
+    if w.damps == 1 and w.count[DAMPING] > 0.0:
+        for j in range(int(w.count[OWN])):
             line = w.Q[(top + j) * w.width :]
             away = dot(line, w.z, w.width) - dot(line, w.rest, w.width)
             add(w.count[DAMPING] * away, line, w.g, w.width)
-    error = max(error, sqrt(dot(w.g, w.g, w.width)))
-    return error / (size + scale(w, first, last))
+    return max(error, sqrt(dot(w.g, w.g, w.width)) / terms)
 
 
 @routine
@@ -117,18 +118,19 @@ def settle(w: Desk, first: int, last: int, met: float) -> None:
         again(w, kept, rank)
         w.count[STALE] = 1.0
     if w.count[STALE] == 1.0:
-        factor(w, 0)
+        factor(w, first, last)
     w.count[RANK] += w.count[WORKING] + w.count[OWN]
     w.count[WORKING] = 0.0
-    for a in range(int(w.count[PICKED])):
-        w.state[int(w.picked[a])] = FIXED
-    for i in range(last):
-        if w.state[i] == LEFT_OUT:
-            w.state[i] = FREE
-            w.v[i] = dot(w.Y[i * w.width :], w.z, w.width)
-        if w.state[i] == FREE:
-            w.low[i] = min(w.low[i], w.v[i])
-            w.high[i] = max(w.high[i], w.v[i])
+    for row in range(first, last):
+        if w.picked[row - first] == 1.0:
+            w.state[row] = FIXED
+    for row in range(last):
+        if w.state[row] == LEFT_OUT:
+            w.state[row] = FREE
+            w.v[row] = dot(w.Y[row * w.width :], w.z, w.width)
+        if w.state[row] == FREE:
+            w.low[row] = min(w.low[row], w.v[row])
+            w.high[row] = max(w.high[row], w.v[row])
 
 
 @routine
@@ -137,7 +139,7 @@ def lexicographic(w: Desk) -> None:
     prepare(w)
     first = 0
     for k in range(w.levels):
-        last = int(w.ends[k])
+        last = w.ends[k]
         met = solve_level(w, first, last)
         info = w.level_info[4 * k :]
         info[1] = 0.0
@@ -145,7 +147,7 @@ def lexicographic(w: Desk) -> None:
         info[3] = met
         if met != 1.0:
             info[1] = certify(w, k, first, last)
-            if w.count[DAMPING] > 0.0:
+            if w.damps == 1 and w.count[DAMPING] > 0.0:
                 sigma = w.count[SIGMA] * w.count[SIGMA]
                 info[2] = w.count[DAMPING] / (w.count[DAMPING] + sigma)
         if k + 1 < w.levels:
@@ -162,16 +164,17 @@ def finish(w: Desk) -> None:
         w.solution[i] = w.z[i]
     w.steps[0] = w.count[STEPS]
     for k in range(w.levels):
-        last, total, info = int(w.ends[k]), 0.0, w.level_info[4 * k :]
+        last, total, info = w.ends[k], 0.0, w.level_info[4 * k :]
         for i in range(first, last):
             before = missed(w.v[i], w.lower[i], w.upper[i])
             v = dot(w.Y[i * w.width :], w.z, w.width)
             w.slack[i] = missed(v, w.lower[i], w.upper[i])
             total = fma(w.slack[i], w.slack[i], total)
-            info[1] = max(info[1], abs(w.slack[i] - before) / size_of(w, i, length))
+            size = size_of(w, i, length)
+            info[1] = max(info[1], abs(w.slack[i] - before) / size)
             w.status[i] = w.guess[i]
-            if w.slack[i] != 0.0 and w.lower[i] < w.upper[i]:
-                w.status[i] = 1.0 if w.slack[i] > 0.0 else -1.0
+            if abs(w.slack[i]) > MET * size and w.lower[i] < w.upper[i]:
+                w.status[i] = float(w.levels) if w.slack[i] > 0.0 else -float(w.levels)
         info[0] = sqrt(total)
         first = last
 
@@ -198,8 +201,8 @@ def program(
     tallest = max(b - a for a, b in zip((0, *ends), ends, strict=False))
     height = -(-tallest // 4) * 4
     levels = len(ends) + 1
-    inputs = {"Y": m * width, "lower": m, "upper": m, "rest": width, "start": n, "guessed": m}
-    inputs["ends"] = levels
+    inputs = {"Y": m * width, "lower": m, "upper": m, "rest": width, "farthest": 1}
+    inputs |= {"start": n, "guessed": m}
     outputs = {"solution": n, "slack": m, "multipliers": levels * m, "status": m}
     outputs |= {"level_info": levels * PARTS, "steps": 1}
     square, long = (n + 2) * width, max(n, m) + 8
@@ -210,6 +213,10 @@ def program(
     parts |= dict.fromkeys(("picked", "row_of", "mu", "c", "h"), long)
     parts |= {"count": 8, "reach": 1}
     numbers = {"n": n, "m": m, "width": width, "levels": levels, "threshold": threshold}
-    numbers |= {"tolerance": tolerance, "most": STEPS_PER_SIZE * (n + m) + 10}
-    layout = Layout(parts, numbers)
+    numbers |= {
+        "damps": int(threshold > 0),
+        "tolerance": tolerance,
+        "most": STEPS_PER_SIZE * (n + m) + 10,
+    }
+    layout = Layout(parts, numbers, {"ends": (*ends, ends[-1])})
     return Procedure(label, lexicographic, layout, tuple(inputs), tuple(outputs))

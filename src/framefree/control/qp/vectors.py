@@ -8,7 +8,7 @@ from math import sqrt
 
 from framefree.kernel.routines import Array, fma, routine
 
-AGAIN = 0.7
+AGAIN = 0.1
 """A row that a basis has taken more of than leaves this share is made orthogonal once more: what
 is left over of the basis is rounding then [Giraud2005]."""
 

@@ -17,7 +17,7 @@ from framefree.control.law import (
     NumericLaw,
     Timing,
 )
-from framefree.control.qp.hierarchy import TOLERANCE, level_ends
+from framefree.control.qp.hierarchy import TOLERANCE
 from framefree.control.qp.lexicographic import PARTS, program
 from framefree.control.references.base import Reference
 from framefree.control.shared.gains import positive
@@ -33,7 +33,9 @@ from framefree.machine import Machine
 from framefree.machine.part import set_field
 
 DAMPED_BELOW = 0.02
-"""Least singular value of a task's rows, relative to them, below which it is damped."""
+"""Least singular value of a task's rows, relative to them, below which it may be damped."""
+DAMPED_ABOVE = 100.0
+"""Acceleration, m/s^2, above which it is."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +46,14 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
     (`framefree.control.tasks.bounds.JointLimits`), then the tasks. Each level misses what it asks
     for by as little as can be, and no level gives way to one below it
     (`framefree.control.qp.lexicographic`). Where no limit is active this is `StrictPriority`.
-    Barriers among the tasks are inequalities. Where the rows of a level become dependent, as in a
-    stretched arm, it is damped, so that joints come to rest rather than race; `damped` tells the
-    largest share of what was asked for that this adds to the residual.
+    Barriers among the tasks are inequalities.
+
+    Where the rows of a level become dependent, as in a stretched arm, they may ask for any
+    acceleration. Limits of all joint speeds bound it, and nothing else is done. Where a joint has
+    none, a level that asks for more than `damped_above` is damped; `damped` tells the largest share
+    of what was asked for that this adds to the residual. With less the level is exact, however
+    dependent its rows are. Damping bounds what a level asks for at a state; only limits bound the
+    speeds that a motion reaches.
 
     A machine that stands has `contacts`: the forces of the ground are found with the acceleration,
     inside of the friction cones, and stand above joint limits and tasks in the order. What a task
@@ -78,8 +85,10 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
         k, 1/s.
     acceleration_limit : float
         Of every joint, rad/s^2 or m/s^2; with `joint_limits`.
-    damped_below : float
-        Least singular value of a level's rows, relative to them, below which it is damped.
+    damped_above : float
+        Acceleration of the machine, m/s^2, in the mean of squares over its mass and relative to
+        joints that come to rest, above which levels with rows that are nearly dependent are damped;
+        infinite for never.
     period : float
         Control period, s, over which feedback of grasp wrenches adds up; `simulate` sets it.
     contacts : sequence of ContactFrame
@@ -94,7 +103,7 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
     joint_limits: bool = True
     approach: float = 20.0
     acceleration_limit: float = np.inf
-    damped_below: float = DAMPED_BELOW
+    damped_above: float = DAMPED_ABOVE
     period: float = field(default=0.0, repr=False)
     contacts: Any = ()
 
@@ -103,6 +112,8 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
         tasks = [task for level in self.levels for task in level]
         set_field(self, "contacts", checked_contacts(self.machine, self.contacts, tasks))
         positive(self.approach, "approach")
+        if np.isnan(self.damped_above) or self.damped_above < 0:
+            raise ControlError(f"`damped_above` must not be negative, got {self.damped_above:g}")
         if np.isfinite(self.acceleration_limit):
             positive(self.acceleration_limit, "acceleration_limit")
 
@@ -190,7 +201,7 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
     def _second_opinion(self, inputs: list[np.ndarray]) -> NumericCommand:
         solver: Any = self.solver
         m, levels = len(self.row_names), len(self.level_names)
-        Y, lower, upper, _ = self._rows_kernel(*inputs)
+        Y, lower, upper, _, _ = self._rows_kernel(*inputs)
         Y = Y.reshape(m, -1)[:, : self.machine_size]
         found = solver.solve(Y, lower, upper, self._problem.ends)
         info = np.zeros((levels, PARTS))
@@ -224,10 +235,10 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
     ) -> list[Block]:
         """Append rows and the levels in order; return the blocks of the solver's results."""
         one = self._procedure
-        rows = [calls.block(one.layout.parts[k]) for k in ("Y", "lower", "upper", "rest")]
+        rows = [calls.block(one.layout.parts[k]) for k in one.inputs[:5]]
         calls.call(self._rows, values, rows)
         solved = [calls.block(one.layout.parts[name]) for name in one.outputs]
-        calls.call(one, [*rows, start, status, level_ends(self._problem.ends)], solved)
+        calls.call(one, [*rows, start, status], solved)
         return solved
 
     @property
@@ -285,9 +296,12 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
     @cached_property
     def _procedure(self) -> Any:
         problem = self._problem
-        return program(
-            "levels", problem.n, problem.ends, threshold=self.damped_below, tolerance=TOLERANCE
+        bounded = self.joint_limits and all(
+            np.isfinite(joint.velocity_limit).all() for joint in self.machine.joints
         )
+        damps = not bounded and np.isfinite(self.damped_above)
+        threshold = DAMPED_BELOW if damps else 0.0
+        return program("levels", problem.n, problem.ends, threshold=threshold, tolerance=TOLERANCE)
 
     @cached_property
     def _shapes(self) -> dict[str, tuple[int, int]]:
@@ -329,13 +343,16 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
 
     @cached_property
     def _rows(self) -> ca.Function:
-        """Rows, bounds and rest, rows padded as the routine wants them."""
+        """Rows, bounds, rest and how far from it is far, as the routine wants them."""
         problem = self._problem
         Y, lower, upper = problem.rows()
         width = -(-problem.n // 4) * 4
         wide = ca.horzcat(Y, ca.SX(Y.shape[0], width - problem.n))
         rest = ca.vertcat(problem.rest(), ca.SX(width - problem.n, 1))
+        mass = sum(float(body.moments.total) for body in self.machine.bodies)
+        farthest = min(self.damped_above, 1e100) * np.sqrt(mass)
         outputs = {"Y": ca.vec(wide.T), "lower": lower, "upper": upper, "rest": rest}
+        outputs |= {"farthest": ca.SX(farthest)}
         return self._function("rows", {}, outputs)
 
     @cached_property

@@ -2,8 +2,8 @@
 
 - Arguments and results are `float`, `int` or `Array` (numbers in memory), as annotated; a routine
   may also return nothing. A variable keeps the kind that it was first given.
-- An argument that is a `Desk` has everything that a procedure works on: arrays and constant numbers
-  by name, ``desk.basis[i]``, ``desk.width``.
+- An argument that is a `Desk` has everything that a procedure works on: arrays, constant numbers
+  and lists of whole numbers by name, ``desk.basis[i]``, ``desk.width``, ``desk.ends[k]``.
 - Statements: assignments to variables and elements, several at once, also with `+=`,
   `-=`, `*=` and `/=`; `for` over `range`; `while`, `if`, `break`, `continue`,
   `return`, and calls of other routines.
@@ -97,20 +97,28 @@ class Layout:
     parts : dict of str to int
         Sizes of the arrays.
     numbers : dict of str to int or float
+    tables : dict of str to tuple of int, optional
+        Lists of whole numbers.
     """
 
-    def __init__(self, parts: dict[str, int], numbers: dict[str, int | float]) -> None:
-        self.parts, self.numbers = dict(parts), dict(numbers)
+    def __init__(
+        self,
+        parts: dict[str, int],
+        numbers: dict[str, int | float],
+        tables: dict[str, tuple[int, ...]] | None = None,
+    ) -> None:
+        self.parts, self.numbers, self.tables = dict(parts), dict(numbers), dict(tables or {})
         self.places: dict[str, int] = {}
         self.size = 0
         for name, size in parts.items():
             self.places[name] = self.size
-            self.size += -(-size // 4) * 4
+            # Not a power of two: a cache would keep the same places of all arrays in few lines.
+            self.size += -(-size // 4) * 4 + 4
 
     def desk(self) -> Desk:
         """Return a desk of NumPy arrays."""
         arrays = {name: np.zeros(size) for name, size in self.parts.items()}
-        return Desk(**arrays, **self.numbers)
+        return Desk(**arrays, **self.numbers, **self.tables)
 
 
 def routine(function: Callable[..., Any]) -> Routine:

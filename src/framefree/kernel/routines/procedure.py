@@ -8,6 +8,7 @@ import numpy as np
 
 from framefree.kernel.routines.language import Layout, Routine
 from framefree.kernel.routines.to_c import routine_c
+from framefree.kernel.routines.to_lanes import lanes_text
 from framefree.kernel.routines.to_llvm import routine_text
 from framefree.kernel.target import Target
 
@@ -73,8 +74,19 @@ class Procedure:
         return f"{self.label}_{self.routine.name}"
 
     def llvm_text(self, target: Target) -> str:
-        """Return the routine as LLVM assembly."""
-        return routine_text(self.routine, self.layout, f"{self.label}_", target)
+        """Return the routine as LLVM assembly, for as many states at once as there are lanes."""
+        write = routine_text if target.lanes == 1 else lanes_text
+        return write(self.routine, self.layout, f"{self.label}_", self.table(target), target)
+
+    def table(self, target: Target) -> dict[str, int]:
+        """Return where on the desk the addresses of inputs and outputs are, in bytes."""
+        start = self.layout.size * target.lanes
+        return {name: 8 * (start + k) for k, name in enumerate((*self.inputs, *self.outputs))}
+
+    @property
+    def slots(self) -> int:
+        """Size of the desk with its table of addresses."""
+        return self.layout.size + self.n_in() + self.n_out()
 
     @cached_property
     def c_text(self) -> str:

@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from framefree.kernel.routines.language import Layout, Routine, RoutineError
-from framefree.kernel.routines.translate import RoutineTarget, Value, Walk, collect
+from framefree.kernel.routines.translate import RoutineTarget, Value, Walk, calls_routines, collect
 
 TYPES = {
     "float": "double",
     "int": "long",
+    "truth": "int",
     "array": "double *",
     "desk": "double *",
     "nothing": "void",
@@ -23,6 +24,7 @@ class CBody(RoutineTarget):
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
         self.lines: list[str] = []
+        self.called: list[Routine] = []
         self.variables: dict[str, str] = {}
         self.depth, self.number = 1, 0
 
@@ -52,8 +54,9 @@ class CBody(RoutineTarget):
         self._do(f"{name}_ = {value.text};")
 
     def element(self, array: str, index: str) -> str:
-        """Return an element of an array."""
-        return f"{array}[{index}]"
+        """Return an element of an array, as it is before calls of the same statement."""
+        text = f"{array}[{index}]"
+        return self.keep(Value(text, "float")).text if calls_routines(self.node) else text
 
     def store(self, array: str, index: str, value: str) -> None:
         """Write an element of an array."""
@@ -62,6 +65,10 @@ class CBody(RoutineTarget):
     def rest(self, array: str, index: str) -> str:
         """Return the array from an element on."""
         return f"({array} + {index})"
+
+    def listed(self, name: str, values: tuple[int, ...], index: str) -> str:
+        """Return one of some whole numbers of the desk that never change."""
+        return f"((const long[]){{{', '.join(map(str, values))}}})[{index}]"
 
     def arithmetic(self, operation: str, kind: str, a: str, b: str) -> str:
         """Return a sum, difference, product, quotient, whole quotient or remainder."""
@@ -87,20 +94,32 @@ class CBody(RoutineTarget):
 
     def join(self, operation: str, parts: list[Callable[[], str]]) -> str:
         """Return `and` or `or` of conditions; later ones are not looked at without need."""
-        word = " && " if operation == "and" else " || "
-        return f"({word.join(part() for part in parts)})"
+        kept = self.keep(Value(parts[0](), "truth")).text
+        for part in parts[1:]:
+            self._do(f"if ({kept if operation == 'and' else f'!{kept}'}) {{")
+            self._inside(lambda part=part: self._do(f"{kept} = {part()};"))
+            self._do("}")
+        return kept
+
+    def keep(self, value: Value) -> Value:
+        """Return a value as it is now."""
+        self.number += 1
+        self.variables[f"kept{self.number}"] = value.kind
+        self._do(f"kept{self.number}_ = {value.text};")
+        return Value(f"kept{self.number}_", value.kind)
 
     def opposite(self, condition: str) -> str:
         """Return `not`."""
         return f"(!{condition})"
 
-    def call(self, name: str, kind: str, values: list[Value]) -> str:
+    def call(self, routine: Routine, values: list[Value]) -> str:
         """Call another routine."""
-        text = f"{self.prefix}{name}({', '.join(value.text for value in values)})"
-        if kind != "nothing":
+        self.called.append(routine)
+        text = f"{self.prefix}{routine.name}({', '.join(value.text for value in values)})"
+        if routine.returns != "nothing":
             # A call of its own, so that it happens once and in its order.
             self.number += 1
-            self.variables[f"result{self.number}"] = kind
+            self.variables[f"result{self.number}"] = routine.returns
             self._do(f"result{self.number}_ = {text};")
             return f"result{self.number}_"
         self._do(f"{text};")
@@ -171,15 +190,16 @@ def routine_c(main: Routine, layout: Layout, prefix: str) -> str:
     heads: list[str] = []
     texts: list[str] = []
 
-    def write(routine: Routine, also: Callable[[Routine], None]) -> None:
+    def write(routine: Routine) -> list[Routine]:
         body = CBody(prefix)
-        Walk(routine, body, layout, also).write()
+        Walk(routine, body, layout).write()
         arguments = ", ".join(_declared(n, k) for n, k in routine.kinds.items())
         head = f"static {TYPES[routine.returns]} {prefix}{routine.name}({arguments})"
         heads.append(head + ";")
         body.drop_unread()
         own = [f"    {_declared(name, kind)};" for name, kind in body.variables.items()]
         texts.append("\n".join([head, "{", *own, *body.lines, "}", ""]))
+        return body.called
 
     collect(main, write)
     return "\n".join([*heads, "", *texts])

@@ -22,17 +22,15 @@ DECLARED = (
 )
 
 
-class LlvmBody(RoutineTarget):
-    """The body of one routine."""
+class LlvmText:
+    """Instructions in blocks; variables lie on the stack."""
 
-    def __init__(self, routine: Routine, prefix: str, fuses: bool) -> None:
-        self.prefix, self.fuses = prefix, fuses
-        self.lines, self.variables = [], []
-        self.loops: list[tuple[str, str]] = []
-        self.block, self.open, self.number, self.calls = "entry", True, 0, 0
-        for name, kind in routine.kinds.items():
-            self.declare(name, kind)
-            self._do(f"store {TYPES[kind]} %{name}, ptr %v.{name}")
+    def __init__(self, prefix: str, table: dict[str, int]) -> None:
+        self.table = table
+        self.lines: list[str] = []
+        self.variables: list[str] = []
+        self.block, self.open, self.number = "entry", True, 0
+        self.prefix = prefix
 
     def _fresh(self) -> str:
         self.number += 1
@@ -56,6 +54,38 @@ class LlvmBody(RoutineTarget):
         self._do(instruction)
         self.open = False
 
+    def _variable(self, name: str, kind: str) -> None:
+        self.variables.append(f"  %v.{name} = alloca {kind}")
+
+    def part(self, desk: str, name: str, place: int) -> str:
+        """Return an array of a desk; inputs and outputs lie where the desk's table says."""
+        if name not in self.table:
+            return self.rest(desk, str(place))
+        entry = self._put(f"getelementptr i8, ptr {desk}, i64 {self.table[name]}")
+        return self._put(f"load ptr, ptr {entry}, !invariant.load !0")
+
+    def rest(self, array: str, index: str) -> str:
+        """Return the array from an element on."""
+        raise NotImplementedError
+
+    def listed(self, name: str, values: tuple[int, ...], index: str) -> str:
+        """Return one of some whole numbers of the desk that never change."""
+        place = self._put(f"getelementptr i64, ptr @{self.prefix}{name}, i64 {index}")
+        return self._put(f"load i64, ptr {place}")
+
+
+class LlvmBody(LlvmText, RoutineTarget):
+    """The body of one routine."""
+
+    def __init__(self, routine: Routine, prefix: str, table: dict[str, int], fuses: bool) -> None:
+        super().__init__(prefix, table)
+        self.fuses = fuses
+        self.loops: list[tuple[str, str]] = []
+        self.called: list[Routine] = []
+        for name, kind in routine.kinds.items():
+            self.declare(name, kind)
+            self._do(f"store {TYPES[kind]} %{name}, ptr %v.{name}")
+
     # ------------------------------------------------------------------ values
 
     def constant(self, value: float | int, kind: str) -> str:
@@ -70,7 +100,7 @@ class LlvmBody(RoutineTarget):
 
     def declare(self, name: str, kind: str) -> None:
         """Make a variable."""
-        self.variables.append(f"  %v.{name} = alloca {TYPES[kind]}")
+        self._variable(name, TYPES[kind])
 
     def read(self, name: str, kind: str) -> str:
         """Return the value of a variable."""
@@ -143,12 +173,12 @@ class LlvmBody(RoutineTarget):
         """Return `not`."""
         return self._put(f"xor i1 {condition}, true")
 
-    def call(self, name: str, kind: str, values: list[Value]) -> str:
+    def call(self, routine: Routine, values: list[Value]) -> str:
         """Call another routine."""
-        self.calls += 1
+        self.called.append(routine)
         passed = ", ".join(f"{TYPES[value.kind]} {value.text}" for value in values)
-        call = f"call {TYPES[kind]} @{self.prefix}{name}({passed})"
-        if kind == "nothing":
+        call = f"call {TYPES[routine.returns]} @{self.prefix}{routine.name}({passed})"
+        if routine.returns == "nothing":
             self._do(call)
             return ""
         return self._put(call)
@@ -215,24 +245,39 @@ class LlvmBody(RoutineTarget):
         self._end("ret void" if value is None else f"ret {TYPES[value.kind]} {value.text}")
 
 
-def routine_text(main: Routine, layout: Layout, prefix: str, target: Target) -> str:
-    """Return a routine and all that it calls as LLVM assembly, names with a prefix."""
+def routine_text(
+    main: Routine, layout: Layout, prefix: str, table: dict[str, int], target: Target
+) -> str:
+    """Return a routine and all that it calls as LLVM assembly, names with a prefix.
+
+    `table` says of arrays that do not lie on the desk where on it their address is, in bytes.
+    """
     functions: list[str] = []
 
-    def write(routine: Routine, also: Callable[[Routine], None]) -> None:
-        body = LlvmBody(routine, prefix, target.fma)
-        Walk(routine, body, layout, also).write()
+    def write(routine: Routine) -> list[Routine]:
+        body = LlvmBody(routine, prefix, table, target.fma)
+        Walk(routine, body, layout).write()
         body.close(routine.returns)
         kinds = {**dict.fromkeys(TYPES, ""), "array": " noalias nocapture"}
         types = [f"{TYPES[k]}{kinds[k]} %{n}" for n, k in routine.kinds.items()]
         scope = "" if routine is main else "internal "
         name = f"{prefix}{routine.name}({', '.join(types)})"
         size = sum(1 for _ in ast.walk(routine.tree))
-        leaf = size <= SMALL and not body.calls and routine is not main
+        leaf = size <= SMALL and not body.called and routine is not main
         inlined = "alwaysinline" if leaf else "noinline"
         header = f"define {scope}{TYPES[routine.returns]} @{name} nounwind {inlined}"
         lines = "\n".join([*body.variables, *body.lines])
         functions.append(f"{header} {{\nentry:\n{lines}\n}}\n")
+        return body.called
 
     collect(main, write)
-    return DECLARED + "\n".join(functions)
+    return DECLARED + tables_text(layout, prefix) + "\n".join(functions)
+
+
+def tables_text(layout: Layout, prefix: str) -> str:
+    """Return the lists of whole numbers of a desk."""
+    text = ""
+    for name, values in layout.tables.items():
+        listed = ", ".join(f"i64 {value}" for value in values)
+        text += f"@{prefix}{name} = internal constant [{len(values)} x i64] [{listed}]\n"
+    return text

@@ -32,7 +32,15 @@ class Value(NamedTuple):
 
 
 class RoutineTarget(ABC):
-    """What a target can write; texts are those of values of the right kinds."""
+    """What a target can write; texts are those of values of the right kinds.
+
+    Attributes
+    ----------
+    node : ast.stmt
+        The statement that is being written.
+    """
+
+    node: ast.stmt
 
     @abstractmethod
     def constant(self, value: float | int, kind: str) -> str:
@@ -50,6 +58,10 @@ class RoutineTarget(ABC):
     def read(self, name: str, kind: str) -> str:
         """Return the value of a variable."""
 
+    def keep(self, value: Value) -> Value:
+        """Return a value as it is now, whatever is assigned next."""
+        return value
+
     @abstractmethod
     def assign(self, name: str, value: Value) -> None:
         """Give a variable its value."""
@@ -65,6 +77,14 @@ class RoutineTarget(ABC):
     @abstractmethod
     def rest(self, array: str, index: str) -> str:
         """Return the array from an element on."""
+
+    def part(self, desk: str, name: str, place: int) -> str:
+        """Return an array of a desk."""
+        return self.rest(desk, self.constant(place, "int"))
+
+    @abstractmethod
+    def listed(self, name: str, values: tuple[int, ...], index: str) -> str:
+        """Return one of some whole numbers of the desk that never change."""
 
     @abstractmethod
     def arithmetic(self, operation: str, kind: str, a: str, b: str) -> str:
@@ -95,8 +115,8 @@ class RoutineTarget(ABC):
         """Return `not`."""
 
     @abstractmethod
-    def call(self, name: str, kind: str, values: list[Value]) -> str:
-        """Call another routine."""
+    def call(self, routine: Routine, values: list[Value]) -> str:
+        """Call another routine, and remember that it is needed."""
 
     @abstractmethod
     def branch(self, condition: str, then: Callable[[], None], other: Callable[[], None]) -> None:
@@ -122,14 +142,8 @@ class RoutineTarget(ABC):
 class Walk:
     """Writes one routine on a target."""
 
-    def __init__(
-        self,
-        routine: Routine,
-        target: RoutineTarget,
-        layout: Layout,
-        also: Callable[[Routine], None],
-    ) -> None:
-        self.routine, self.target, self.layout, self.also = routine, target, layout, also
+    def __init__(self, routine: Routine, target: RoutineTarget, layout: Layout) -> None:
+        self.routine, self.target, self.layout = routine, target, layout
         self.kinds = dict(routine.kinds)
 
     def write(self) -> None:
@@ -146,6 +160,7 @@ class Walk:
             writer = getattr(self, f"_do_{type(statement).__name__}", None)
             if writer is None:
                 raise self._refused(statement)
+            self.target.node = statement
             writer(statement)
 
     def _do_Pass(self, node: ast.Pass) -> None:
@@ -156,7 +171,7 @@ class Walk:
             raise self._refused(node)
         names, value = node.targets[0], node.value
         if isinstance(names, ast.Tuple) and isinstance(value, ast.Tuple):
-            values = [self.value(one) for one in value.elts]
+            values = [self.target.keep(self.value(one)) for one in value.elts]
             for name, one in zip(names.elts, values, strict=True):
                 self._assign(name, one)
         else:
@@ -235,6 +250,10 @@ class Walk:
                 return self._number(self.routine.outside(node.id), node)
             case ast.Subscript(slice=ast.Slice(lower=ast.expr() as first, upper=None)):
                 return Value(target.rest(self.value(node.value).text, self._whole(first)), "array")
+            case ast.Subscript(value=ast.Attribute(attr=name)) if name in self.layout.tables:
+                return Value(
+                    target.listed(name, self.layout.tables[name], self._whole(node.slice)), "int"
+                )
             case ast.Subscript():
                 array = self.value(node.value).text
                 return Value(target.element(array, self._whole(node.slice)), "float")
@@ -261,8 +280,8 @@ class Walk:
             return self._number(self.layout.numbers[node.attr])
         if node.attr not in self.layout.places:
             raise self._refused(node)
-        place = self.target.constant(self.layout.places[node.attr], "int")
-        return Value(self.target.rest(self.target.read(desk, "desk"), place), "array")
+        desk = self.target.read(desk, "desk")
+        return Value(self.target.part(desk, node.attr, self.layout.places[node.attr]), "array")
 
     def _number(self, value: Any, node: ast.AST | None = None) -> Value:
         if isinstance(value, bool) or not isinstance(value, int | float):
@@ -305,17 +324,17 @@ class Walk:
             return Value(target.function(name, kind, [value.text for value in values]), kind)
         if name in ("min", "max") and len(values) == 2:
             a, b = self._alike(values[0], values[1], node)
-            less = target.compare("<" if name == "min" else ">", a.kind, a.text, b.text)
-            return Value(target.choose(less, a.kind, a.text, b.text), a.kind)
+            # As Python has it: the first, unless the second is less; so also where one is NaN.
+            better = target.compare("<" if name == "min" else ">", a.kind, b.text, a.text)
+            return Value(target.choose(better, a.kind, b.text, a.text), a.kind)
         return self._call_routine(self.routine.outside(name), values, node)
 
     def _call_routine(self, other: Any, values: list[Value], node: ast.Call) -> Value:
         if not isinstance(other, Routine) or len(values) != len(other.kinds):
             raise self._refused(node)
-        self.also(other)
         kinds = other.kinds.values()
         values = [self._as(v, kind, node) for v, kind in zip(values, kinds, strict=True)]
-        return Value(self.target.call(other.name, other.returns, values), other.returns)
+        return Value(self.target.call(other, values), other.returns)
 
     # ------------------------------------------------------------------ kinds
 
@@ -348,14 +367,18 @@ def _loaded(target: ast.expr) -> ast.expr:
     return ast.parse(ast.unparse(target), mode="eval").body
 
 
-def collect(main: Routine, write: Callable[[Routine, Callable[[Routine], None]], None]) -> None:
-    """Write a routine and all that it calls, each once."""
+def calls_routines(statement: ast.stmt) -> bool:
+    """Tell whether a statement calls a routine, which may write to arrays."""
+    own = {"abs", "sqrt", "fma", "min", "max", "float", "int", "range"}
+    calls = (one.func for one in ast.walk(statement) if isinstance(one, ast.Call))
+    return any(isinstance(one, ast.Name) and one.id not in own for one in calls)
+
+
+def collect(main: Routine, write: Callable[[Routine], list[Routine]]) -> None:
+    """Write a routine and all that it calls, each once; `write` returns what a routine calls."""
     waiting, known = [main], {main.name}
-
-    def also(other: Routine) -> None:
-        if other.name not in known:
-            known.add(other.name)
-            waiting.append(other)
-
     while waiting:
-        write(waiting.pop(), also)
+        for other in write(waiting.pop()):
+            if other.name not in known:
+                known.add(other.name)
+                waiting.append(other)

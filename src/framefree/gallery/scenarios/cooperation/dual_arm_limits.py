@@ -112,7 +112,7 @@ class DualArmLimits(Scenario):
             Promise("the path gives way, m", 1e-3, metrics["path_error"]),
             Promise("share of steps without room for the coupling", metrics["relaxed_share"], 0.0),
             Promise("share of steps that were not solved", metrics["unsolved_share"], 0.0),
-            Promise("error of the certificates", metrics["certificate"], 1e-6),
+            Promise("error of the certificates", metrics["certificate"], 1e-9),
             Promise(
                 "the coupling holds at least ten times as well as with torques cut off",
                 10 * metrics["coupling_error"],
