@@ -7,9 +7,10 @@ import pytest
 
 from framefree.errors import FramefreeError
 from framefree.gallery.machines import multicopters
-from framefree.gallery.scenarios.identification import nano_flight, nano_turning
+from framefree.gallery.scenarios.identification import nano_turning
 from framefree.gallery.scenarios.identification.identify_arm import IdentifyArm
 from framefree.gallery.scenarios.identification.identify_flight import IdentifyFlight
+from framefree.gallery.shared import nano_records
 
 pytest.importorskip("clarabel", reason="needs the extra `identify`")
 
@@ -73,15 +74,15 @@ def test_lag_and_inertia_from_turning():
         c = mass * 9.81 / (volts.mean(axis=0) ** 2).sum()
         trim, before = 1e-5 * rng.normal(size=2), np.zeros(2)
         for k in range(1, rows):
-            felt += (1 - np.exp(-nano_flight.PERIOD / lag)) * (volts[k - 1] - felt)
+            felt += (1 - np.exp(-nano_records.PERIOD / lag)) * (volts[k - 1] - felt)
             thrust = c * felt**2 - mass * 9.81 / 4
             moment = np.array([thrust @ places[:, 1], -thrust @ places[:, 0]])
             slow = trim + 2e-5 * np.sin(0.02 * k + seed)
             mean, before = (before + moment) / 2 + slow, moment
-            w[k, :2] = 0.95 * w[k - 1, :2] + nano_flight.PERIOD * mean / inertia
+            w[k, :2] = 0.95 * w[k - 1, :2] + nano_records.PERIOD * mean / inertia
         at_rest = np.zeros((rows, 3))
         upright = np.tile([1.0, 0, 0, 0], (rows, 1))
-        flights.append(nano_flight.Flight(at_rest, upright, at_rest, w, volts))
+        flights.append(nano_records.Flight(at_rest, upright, at_rest, w, volts))
     told = nano_turning.turning(flights[:4], flights[4:])
     assert abs(told.lag - lag) <= 0.0101
     assert np.abs(told.inertia / inertia - 1).max() < 0.15

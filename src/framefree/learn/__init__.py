@@ -7,7 +7,7 @@ from framefree.learn.errors import LearnError
 from framefree.learn.joint_friction import JointFriction, fit_friction
 from framefree.learn.learned import LearnedModel
 from framefree.learn.learning import Learned, learn
-from framefree.learn.library import Library, PolynomialLibrary, RodLibrary
+from framefree.learn.library import Library, PolynomialLibrary, RodLibrary, TrimmedLibrary
 from framefree.learn.measured import estimate_delay, measured_samples
 from framefree.learn.model import BodyMotion, Touch, WrenchModel
 from framefree.learn.network import SymmetricNetwork
@@ -59,6 +59,7 @@ __all__ = [
     "Touch",
     "Trained",
     "Training",
+    "TrimmedLibrary",
     "Trivial",
     "WrenchModel",
     "ball_radius",

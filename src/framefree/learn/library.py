@@ -26,7 +26,7 @@ import numpy as np
 
 from framefree.learn.errors import LearnError
 from framefree.learn.polynomials import SymmetricPolynomials
-from framefree.learn.symmetry import O2, Symmetry, symmetry_of, unit
+from framefree.learn.symmetry import O2, Symmetry, Trivial, symmetry_of, unit
 from framefree.machine.part import set_field
 
 STILL = 1e-9
@@ -221,6 +221,49 @@ class PolynomialLibrary(Library):
         }
 
 
+@dataclass(frozen=True, eq=False)
+class TrimmedLibrary(Library):
+    """A library with a constant wrench in body axes beside it, which no symmetry has.
+
+    A craft is never quite the drawing: propellers differ, a load sits off the middle. What it needs
+    to be trimmed is its own, and says nothing of another craft. Constants that the library has
+    already are not added.
+
+    Parameters
+    ----------
+    library : Library
+    """
+
+    library: Library
+
+    def __post_init__(self) -> None:
+        own, added = self.library, self._added
+        words = [f"{what}.{axis}" for what in ("force", "moment") for axis in "xyz"]
+        set_field(self, "names", (*own.names, *(f"trim.{words[i]}" for i in added)))
+        set_field(self, "units", (*own.units, *("N" if i < 3 else "Nm" for i in added)))
+        constant = (f"{words[i]} in body axes, constant" for i in added)
+        set_field(self, "formulas", (*own.formulas, *constant))
+        set_field(self, "symmetry", Trivial(own.symmetry.inputs))
+
+    @property
+    def _added(self) -> list[int]:
+        """Entries of a constant wrench that the library does not span at rest."""
+        rest = [ca.DM.zeros(n) for n in (3, 3, 3, self.library.symmetry.inputs)]
+        columns = np.array(ca.DM(self.library.columns(*rest)))
+        columns = columns[:, np.any(columns, axis=0)]
+        rank = np.linalg.matrix_rank(columns) if columns.size else 0
+        more = [np.column_stack([columns, np.eye(6)[:, i]]) for i in range(6)]
+        return [i for i in range(6) if np.linalg.matrix_rank(more[i]) > rank]
+
+    def columns(self, v: Matrix, w: Matrix, d: Matrix, inputs: Matrix) -> Matrix:
+        """Return Phi (6 x k)."""
+        return ca.horzcat(self.library.columns(v, w, d, inputs), ca.SX.eye(6)[:, self._added])
+
+    def parts(self) -> dict[str, Any]:
+        """Return kind and library."""
+        return {"kind": "TrimmedLibrary", "library": self.library.parts()}
+
+
 def library_of(parts: dict[str, Any]) -> Library:
     """Return the library that `Library.parts` describes."""
     arguments = {key: value for key, value in parts.items() if key != "kind"}
@@ -229,6 +272,8 @@ def library_of(parts: dict[str, Any]) -> Library:
     if parts.get("kind") == "PolynomialLibrary":
         symmetry = symmetry_of(arguments.pop("symmetry"))
         return PolynomialLibrary(symmetry, **arguments)
+    if parts.get("kind") == "TrimmedLibrary":
+        return TrimmedLibrary(library_of(dict(arguments["library"])))
     raise LearnError(f"`{parts.get('kind')}` is not a library of terms")
 
 

@@ -16,6 +16,7 @@ from framefree.gallery.scenarios.identification.identify_flight import IdentifyF
 from framefree.gallery.scenarios.learned.learned_chain import LearnedChain
 from framefree.gallery.scenarios.learned.learned_wall import LearnedWall
 from framefree.gallery.scenarios.learned.space_arm_friction import SpaceArmFriction
+from framefree.gallery.scenarios.learned.learned_flight import LearnedFlight
 from framefree.gallery.scenarios.ports.chain_free import ChainFree
 from framefree.gallery.scenarios.ports.chain_pose import ChainPose
 from framefree.gallery.scenarios.ports.chain_reach import ChainReach
@@ -79,6 +80,7 @@ _CLASSES: tuple[type[Scenario], ...] = (
     LearnedChain,
     SpaceArmFriction,
     LearnedWall,
+    LearnedFlight,
 )
 
 SCENARIOS: dict[str, type[Scenario]] = {scenario.name: scenario for scenario in _CLASSES}

@@ -9,6 +9,7 @@ import numpy as np
 from framefree.errors import FramefreeError
 from framefree.gallery.machines import multicopters
 from framefree.gallery.scenarios.identification import nano_flight, nano_turning, quad_flight
+from framefree.gallery.shared import nano_records
 from framefree.gallery.shared.scenario import Outcome, Promise, Scenario
 from framefree.identify import Fit, fit
 from framefree.identify.shooting import shoot
@@ -110,8 +111,9 @@ class IdentifyFlight(Scenario):
     # ------------------------------------------------------------------ the Crazyflie
 
     def _nano(self, folder: Path, metrics: dict[str, Any]) -> tuple[list, list, list]:
-        used, dropped = nano_flight.flights(folder, NANO)
-        others, dropped_others = nano_flight.flights(folder, "test_*.npz")
+        used, left_out = nano_records.flights(folder, NANO)
+        others, left_out_others = nano_records.flights(folder, "test_*.npz")
+        dropped, dropped_others = len(left_out), len(left_out_others)
         pieces = nano_flight.pieces(used, self.every)
         judged = nano_flight.pieces(others, max(1, self.every // 10))
         model, scales = nano_flight.model(), nano_flight.SCALES
@@ -145,7 +147,7 @@ class IdentifyFlight(Scenario):
         promise = Promise("Crazyflie: position half a second ahead on flights not used, relative "
                           "to constant velocity", share, 0.6)  # fmt: skip
         left = np.sqrt(((y - judged.y) ** 2).mean(axis=0))
-        t = np.arange(1, nano_flight.STEPS + 1) * nano_flight.PERIOD
+        t = np.arange(1, nano_records.STEPS + 1) * nano_records.PERIOD
         lines = [Line(f"{what} {axis}", t, left[:, 3 * k + i])
                  for k, what in enumerate(("position (m)", "velocity (m/s)", "attitude (rad)",
                                            "rate (rad/s)"))

@@ -4,25 +4,19 @@ State z: position, attitude, body twist, and the lagging voltage of every motor.
 quadratic curve of that voltage; only thrust over mass, and moments over inertia, can be told: mass
 and inertia are held. `roll_effect` and `pitch_effect` say how much of the moment that thrusts on
 their arms should make is seen: at 100 Hz commands explain moments poorly.
-Motion capture and the on-board log run on two clocks: each flight is aligned by the correlation of
-gyroscope and rate of the attitude, and left out where that stays low.
 """
-
-from pathlib import Path
-from typing import NamedTuple
 
 import casadi as ca
 import numpy as np
 
 from framefree.gallery.machines import multicopters
+from framefree.gallery.shared.nano_records import PERIOD, STEPS, Flight
 from framefree.geometry import batch, se3
 from framefree.identify.shooting import PredictionModel, RecordedPieces
 from framefree.motion.load import Load
 from framefree.motion.spatial import Matrix
 from framefree.motion.tree import Tree
 
-PERIOD, STEPS = 0.01, 50
-"""s, and steps of a prediction: half a second."""
 TUNED = tuple(f"fluid.body.linear_drag.{axis}" for axis in ("x", "y", "z", "rx", "ry", "rz"))
 _NUMBERS = (
     # name, nominal, unit of the search, least, largest
@@ -42,65 +36,8 @@ FIRST, SCALES, LEAST, MOST = (np.array([row[k] for row in _NUMBERS]) for k in ra
 SIGMA_Y = np.array([*[0.05] * 3, *[0.2] * 3, *[0.08] * 3, *[0.3] * 3])
 """Deviations of position, velocity, attitude (vector part) and rate that count alike."""
 SIGMA_Z = np.array([*[0.001] * 3, *[0.002] * 4, *[0.01] * 3, *[0.03] * 3, *[0.02] * 4])
-CORRELATION, SHIFTS, OUTPUTS = 0.6, range(-8, 9), 12
-FULL, SETTLED = 65535, 30
-"""Largest command of a motor; rows before a piece after which the lag has forgotten a wrong one."""
-
-
-class Flight(NamedTuple):
-    """One aligned flight at 100 Hz, in the air only."""
-
-    position: np.ndarray
-    wxyz: np.ndarray
-    velocity: np.ndarray
-    rate: np.ndarray
-    voltage: np.ndarray
-
-
-def flights(folder: Path, pattern: str) -> tuple[list[Flight], int]:
-    """Return the flights that could be aligned, and how many could not."""
-    found, dropped = [], 0
-    for path in sorted(folder.glob(pattern)):
-        flight = _aligned(path)
-        found += [] if flight is None else [flight]
-        dropped += flight is None
-    return found, dropped
-
-
-def _aligned(path: Path) -> Flight | None:
-    with np.load(path) as data:
-        d = {name: np.asarray(data[name], float) for name in data}
-    flying = np.flatnonzero(d["pwm"].min(axis=1) > 5000)
-    flying = flying[50:-100]
-    if len(flying) < 4 * STEPS:
-        return None
-    quat = d["wxyz"] / np.linalg.norm(d["wxyz"], axis=1, keepdims=True)
-    turned = np.einsum("nji,njk->nik", batch.rotation(quat[:-2]), batch.rotation(quat[2:]))
-    rates = np.column_stack([turned[:, 2, 1] - turned[:, 1, 2], turned[:, 0, 2] - turned[:, 2, 0],
-                             turned[:, 1, 0] - turned[:, 0, 1]]) / (4 * PERIOD)  # fmt: skip
-    rates = _smooth(np.vstack([rates[:1], rates, rates[-1:]]))
-    gyro = _smooth(d["gyro"])
-    best = (-1.0, 0)
-    for shift in SHIFTS:
-        rows = flying[(flying + shift >= 0) & (flying + shift < len(quat))]
-        pairs = zip(rates[rows + shift, :2].T, gyro[rows, :2].T, strict=True)
-        likeness = float(np.mean([np.corrcoef(a, b)[0, 1] for a, b in pairs]))
-        best = max(best, (likeness, shift))
-    likeness, shift = best
-    if likeness < CORRELATION:
-        return None
-    rows = flying[(flying + shift >= 0) & (flying + shift < len(quat))]
-    seen = rows + shift
-    # Commands beyond what the motors take were logged wrongly: no piece may hold them.
-    duty = np.where(d["pwm"][rows] > FULL, np.nan, d["pwm"][rows] / FULL)
-    volts = duty * d["battery"][rows, None]
-    return Flight(d["position"][seen], quat[seen], d["velocity"][seen], d["gyro"][rows], volts)
-
-
-def _smooth(values: np.ndarray) -> np.ndarray:
-    """Return means of five rows: differences of attitudes are noisy."""
-    kernel = np.ones(5) / 5
-    return np.column_stack([np.convolve(column, kernel, "same") for column in values.T])
+SETTLED = 30
+"""Rows before a piece after which the lag has forgotten a wrong command."""
 
 
 def pieces(several: list[Flight], every: int) -> RecordedPieces:

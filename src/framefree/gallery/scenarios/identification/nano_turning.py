@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from framefree.gallery.machines import multicopters
-from framefree.gallery.scenarios.identification.nano_flight import PERIOD, Flight
+from framefree.gallery.shared.nano_records import PERIOD, Flight
 
 BAND = (3.0, 15.0)
 """Of the filter on both sides, Hz."""
