@@ -134,7 +134,7 @@ def train(lesson: Lesson, held: Lesson, training: Training) -> Trained:
     LearnError
         If the loss is not a number.
     """
-    jax = _jax()
+    jax = jax_library()
     from scipy.optimize import minimize
 
     start = time.perf_counter()
@@ -208,7 +208,8 @@ def _losses(jax: Any, like: Any, lesson: Lesson, decay: float) -> tuple[Callable
     return value, with_slope
 
 
-def _jax() -> Any:
+def jax_library() -> Any:
+    """Return JAX, or say how it is installed."""
     try:
         import jax
         import jax.numpy

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from framefree.learn.errors import LearnError
-from framefree.learn.flight.model import RESIDUALS, Propellers, first_weights
+from framefree.learn.flight.model import LEAST, RESIDUALS, UNITS, Propellers, first_weights
 from framefree.learn.flight.pieces import FlightPieces
 from framefree.learn.flight.prediction import (
     FlightModel,
@@ -27,8 +27,8 @@ from framefree.learn.flight.prediction import (
 )
 from framefree.learn.training import Training
 
-BATCH, RATE, WARM = 512, 4e-3, 20
-"""Pieces in a step, largest rate of the weights, and steps until it is reached."""
+BATCH, WARM = 512, 20
+"""Pieces in a step, and steps until the largest rate of the weights is reached."""
 MOMENTA = (0.9, 0.99)
 EVERY = 50
 """Steps from one look at held-out flights to the next."""
@@ -130,7 +130,8 @@ def _descended(
         rows = rng.choice(len(taken), min(BATCH, len(taken)), replace=False)
         value, slope = slopes(weights, *_some(lesson, rows))
         recent.append(value)
-        rate = RATE * min(1.0, step / WARM) * (1 + np.cos(np.pi * step / training.steps)) / 2
+        falling = (1 + np.cos(np.pi * step / training.steps)) / 2
+        rate = RESIDUALS[model.kind].rate * min(1.0, step / WARM) * falling
         weights, momenta = move(weights, momenta, slope, float(step), rate)
         if step % EVERY == 0 or step == training.steps:
             judged, mean = float(judge(weights, *exam)), float(np.mean(recent))
@@ -188,7 +189,7 @@ def _decay(weights: Any, decay: float) -> Any:
 
 
 def _moved(weights: Any, momenta: Any, slope: Any, step: float, rate: float) -> tuple[Any, Any]:
-    """Return weights and momenta after one step of Adam [Kingma2015, alg. 1]."""
+    """Return weights and momenta after one step of Adam [Kingma2015, alg. 1], within bounds."""
     first, second = (
         jax.tree.map(lambda m, g, b=b, n=n: b * m + (1 - b) * g**n, kept, slope)
         for n, (b, kept) in enumerate(zip(MOMENTA, momenta, strict=True), start=1)
@@ -198,4 +199,6 @@ def _moved(weights: Any, momenta: Any, slope: Any, step: float, rate: float) -> 
         lambda w, m, s: w - rate * (m / debts[0]) / (jnp.sqrt(s / debts[1]) + 1e-8),
         weights, first, second,
     )  # fmt: skip
-    return weights, (first, second)
+    numbers = weights["physics"]
+    possible = jnp.maximum(numbers, jnp.asarray(LEAST / UNITS, numbers.dtype))
+    return {**weights, "physics": possible}, (first, second)

@@ -37,21 +37,23 @@ from framefree.learn.training import initial_layers, network_values
 
 GRAVITY = 9.81
 _PHYSICS = (
-    # name, first value and unit of the search, which are of SI units
-    ("thrust", GRAVITY, GRAVITY),
-    ("thrust_slope", GRAVITY, GRAVITY),
-    ("thrust_curvature", 0.0, GRAVITY),
-    ("drag_across", 0.3, 1.0),
-    ("drag_along", 0.3, 1.0),
-    ("lean_effect", 20.0, 20.0),
-    ("twist_effect", 20.0, 20.0),
-    ("damping_across", 1.0, 1.0),
-    ("damping_along", 1.0, 1.0),
-    *((f"trim_{axis}", 0.0, 1.0) for axis in "xyz"),
+    # name, first value, unit of the search and least value, in SI units
+    ("thrust", GRAVITY, GRAVITY, 0.0),
+    ("thrust_slope", GRAVITY, GRAVITY, 0.0),
+    ("thrust_curvature", 0.0, GRAVITY, -np.inf),
+    ("drag_across", 0.3, 1.0, 0.0),
+    ("drag_along", 0.3, 1.0, 0.0),
+    ("lean_effect", 20.0, 20.0, 0.0),
+    ("twist_effect", 20.0, 20.0, 0.0),
+    ("damping_across", 1.0, 1.0, 0.0),
+    ("damping_along", 1.0, 1.0, 0.0),
+    *((f"trim_{axis}", 0.0, 1.0, -np.inf) for axis in "xyz"),
 )
-PHYSICS = tuple(name for name, _, _ in _PHYSICS)
+PHYSICS = tuple(name for name, *_ in _PHYSICS)
 """Names of the numbers of the physics: m/s^2, 1/s, rad/s^2."""
-FIRST, UNITS = (np.array([row[k] for row in _PHYSICS]) for k in (1, 2))
+FIRST, UNITS, LEAST = (np.array([row[k] for row in _PHYSICS]) for k in (1, 2, 3))
+"""First values, units of the search and least values. Without these a fit makes use of the
+controller that flew: it takes commands against a gust for what turned the craft that way."""
 
 Array = Any
 
@@ -102,6 +104,8 @@ class NoResidual:
 
     trims = True
     """Whether the physics have a trim, which no symmetry has."""
+    rate = 0.03
+    """Largest rate of training: a few numbers bear more than a network."""
 
     def sizes(self, lags: int) -> tuple[int, int] | None:
         """Return the numbers of inputs and outputs of the network; None for none."""
@@ -121,7 +125,7 @@ class NoResidual:
 class SymmetricResidual(NoResidual):
     """Invariant coefficients times vectors that turn along; see the top of this file."""
 
-    trims = False
+    trims, rate = False, 4e-3
 
     def sizes(self, lags: int) -> tuple[int, int]:
         """Return the numbers of invariants and of coefficients."""
@@ -159,6 +163,8 @@ class SymmetricResidual(NoResidual):
 
 class WorldResidual(NoResidual):
     """A plain network in world axes, for comparison."""
+
+    rate = 4e-3
 
     def sizes(self, lags: int) -> tuple[int, int]:
         """Return 15 and all channels of all lags, and 6."""

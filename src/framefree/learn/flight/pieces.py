@@ -145,7 +145,7 @@ def flight_pieces(
         _check(flight, number)
         lagging = lagging_inputs(flight.commands, period, usual, lags)
         R = batch.rotation(flight.wxyz)
-        known = np.isfinite(flight.commands).all(axis=1)
+        known = np.all(np.isfinite(flight.commands), axis=1)
         for k in range(first, len(R) - rows, every):
             if not known[k - min(k, settled) : k + rows].all():
                 continue

@@ -8,6 +8,7 @@ with a and alpha of `model.py` at the beginning of a step and at inputs of its m
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import jax
@@ -15,7 +16,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from framefree.geometry import batch
-from framefree.learn.flight.model import GRAVITY, RESIDUALS, Propellers, physics
+from framefree.learn.flight.model import (
+    GRAVITY,
+    LEAST,
+    PHYSICS,
+    RESIDUALS,
+    UNITS,
+    Propellers,
+    physics,
+)
 from framefree.learn.flight.pieces import FlightPieces
 from framefree.learn.training import double_precision
 
@@ -58,6 +67,12 @@ class FlightModel:
     scales: Mapping[str, Any] = field(default_factory=dict)
     units: tuple[float, float] = (1.0, 1.0)
 
+    @property
+    def at_bounds(self) -> tuple[str, ...]:
+        """Names of the numbers of the physics that are at their least values."""
+        pairs = zip(PHYSICS, np.asarray(self.weights["physics"]) * UNITS <= LEAST, strict=True)
+        return tuple(name for name, held in pairs if held)
+
     def accelerations(
         self, weights: Any, R: Array, v: Array, w: Array, y: Array
     ) -> tuple[Array, Array]:
@@ -95,6 +110,10 @@ class FlightModel:
 
         return jax.lax.scan(step, first, inputs)[1]
 
+    @cached_property
+    def _compiled(self) -> Any:
+        return jax.jit(self.rollout)
+
     def predict(self, pieces: FlightPieces) -> FlightMotion:
         """Return predictions (pieces, steps + 1, ...), from the measured states on, in float64."""
         measured = FlightMotion.of(pieces)
@@ -102,7 +121,7 @@ class FlightModel:
             first = FlightMotion(*(jnp.asarray(one[:, 0], float) for one in measured))
             weights = jax.tree.map(lambda one: jnp.asarray(one, float), dict(self.weights))
             inputs = jnp.asarray(pieces.inputs.swapaxes(0, 1), float)
-            rolled = jax.jit(self.rollout)(weights, first, inputs, pieces.dt)
+            rolled = self._compiled(weights, first, inputs, pieces.dt)
             ahead = [np.asarray(one).swapaxes(0, 1) for one in rolled]
         begun = zip(measured, ahead, strict=True)
         return FlightMotion(*(np.concatenate([a[:, :1], b], axis=1) for a, b in begun))

@@ -23,6 +23,7 @@ from framefree.learn.flight.pieces import (
     flight_pieces,
     usual_command,
 )
+from framefree.learn.training import jax_library
 
 if TYPE_CHECKING:
     from framefree.learn.flight.fitting import FittedFlight
@@ -61,6 +62,7 @@ class NanoLessons:
     @cached_property
     def read(self) -> dict[str, tuple[list[nano_records.Flight], dict[str, str]]]:
         """Flights that can be used and why others cannot, to learn from ("train") and to judge."""
+        jax_library()
         result = {}
         for part in ("train", "test"):
             flights, left_out = nano_records.flights(self.folder, f"{part}_*.npz")
@@ -145,6 +147,7 @@ class NanoLessons:
             metrics[f"rotation_factor{word}"] = float(np.maximum(there / here, here / there).max())
         for kind, one in self.fitted.items():
             metrics[f"training_{kind}_s"] = one.seconds
+        metrics["physics_at_bounds"] = ", ".join(self.fitted["physics"].model.at_bounds) or "none"
         for part, (flights, dropped) in self.read.items():
             metrics |= {f"{part}_files_used": len(flights), f"{part}_files_left_out": len(dropped)}
         return metrics | {

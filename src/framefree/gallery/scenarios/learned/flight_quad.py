@@ -50,7 +50,7 @@ ROTOR, HULL, ALONG, HEIGHT = 0.10, 0.12, 0.20, 0.04
 """N s/m of a propeller, N s^2/m^2 of the hull, N s/m along z, and m of the propellers above."""
 BIAS = (0.25, -0.15, -0.30, 0.04, -0.03, 0.01)
 """N and Nm, in body axes."""
-GAINS = {
+GAINS: dict[str, Any] = {
     "inertia": {"body": Moments.of(1.001, (0, 0, 0.043), np.diag([0.0095, 0.0095, 0.0307]))},
     "damping": {"body": Moments.of(4.4, (0, 0, 0.255), np.diag([0.4, 0.4, 0.1]))},
     "stiffness": {"body": Moments.of(8.0, (0, 0, 0.255), np.diag([2.6, 2.6, 0.2]))},

@@ -81,15 +81,14 @@ class LearnedFlight(Scenario):
         lessons = self._recorded()
         parts = [_flown(AirLessons(self.seed, progress))] if self.simulated else []
         parts.append(_skipped() if lessons is None else _predicted(lessons))
-        merged: dict[str, dict] = {"runs": {}, "metrics": {}}
-        for part in parts:
-            merged["runs"] |= part.runs
-            merged["metrics"] |= part.metrics
-        joined = {
-            name: tuple(one for part in parts for one in getattr(part, name))
-            for name in ("promises", "figures", "animations", "notes")
-        }
-        return Outcome(**merged, **joined)
+        return Outcome(
+            {name: run for part in parts for name, run in part.runs.items()},
+            {name: value for part in parts for name, value in part.metrics.items()},
+            tuple(one for part in parts for one in part.promises),
+            tuple(one for part in parts for one in part.figures),
+            tuple(one for part in parts for one in part.animations),
+            tuple(one for part in parts for one in part.notes),
+        )
 
     def _recorded(self) -> NanoLessons | None:
         if not self.data:
