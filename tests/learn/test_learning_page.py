@@ -3,6 +3,9 @@
 import re
 from pathlib import Path
 
+import numpy as np
+import pytest
+
 PAGE = Path(__file__).parents[2] / "docs" / "learning.md"
 
 
@@ -48,3 +51,13 @@ def test_rounds_of_the_page_learn(capsys):
     assert second[1] == "fast"
     assert float(second[2]) < 0.02
     assert float(second[3]) < 0.1 * float(before[2])
+
+
+def test_flights_of_the_page_are_predicted(capsys):
+    pytest.importorskip("jax", reason="needs the extra `learn`")
+    run_example("fit_flights(")
+    rows = [
+        np.array([float(word) for word in line.strip("[] ").split()])
+        for line in capsys.readouterr().out.splitlines()
+    ]
+    assert (rows[0] < 0.3 * rows[1]).all()

@@ -14,9 +14,9 @@ from framefree.gallery.scenarios.cooperation.two_arms import TwoArms
 from framefree.gallery.scenarios.identification.identify_arm import IdentifyArm
 from framefree.gallery.scenarios.identification.identify_flight import IdentifyFlight
 from framefree.gallery.scenarios.learned.learned_chain import LearnedChain
+from framefree.gallery.scenarios.learned.learned_flight import LearnedFlight
 from framefree.gallery.scenarios.learned.learned_wall import LearnedWall
 from framefree.gallery.scenarios.learned.space_arm_friction import SpaceArmFriction
-from framefree.gallery.scenarios.learned.learned_flight import LearnedFlight
 from framefree.gallery.scenarios.ports.chain_free import ChainFree
 from framefree.gallery.scenarios.ports.chain_pose import ChainPose
 from framefree.gallery.scenarios.ports.chain_reach import ChainReach
