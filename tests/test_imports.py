@@ -31,6 +31,18 @@ OWN = {
     ("kernel/kernel.py", "framefree.kernel.jax_target"): "needs `jax`",
     ("benchmarks/peers.py", "framefree.simulate.runners.mujoco"): "needs `mujoco`",
     (
+        "gallery/scenarios/learned/flight_nano.py",
+        "framefree.learn.flight.fitting",
+    ): "needs `jax`",
+    (
+        "gallery/scenarios/learned/flight_nano.py",
+        "framefree.learn.flight.model",
+    ): "needs `jax`",
+    (
+        "gallery/scenarios/learned/flight_nano.py",
+        "framefree.learn.flight.prediction",
+    ): "needs `jax`",
+    (
         "gallery/scenarios/classics/double_pendulum.py",
         "framefree.simulate.runners.mujoco",
     ): "needs `mujoco`",
