@@ -19,6 +19,8 @@ WORDS = {
     "guarded": "learned, with a guard",
     "adaptive": "learned, adapting",
 }
+SHOWN = 0.05
+"""s, from which on distances are drawn: they begin at zero, which no logarithm shows."""
 TITLES = {
     "plane": "in the plane",
     "yaw": "turned about the vertical",
@@ -51,7 +53,8 @@ def tracking_figures(runs: Runs) -> tuple[Figure, ...]:
     for style in dict.fromkeys(style for style, _ in runs):
         own = {name: run for (followed, name), run in runs.items() if followed == style}
         lines = tuple(
-            Line(WORDS[name], run.t, positive(_distance(run))) for name, run in own.items()
+            Line(WORDS[name], run.t[run.t > SHOWN], positive(_distance(run)[run.t > SHOWN]))
+            for name, run in own.items()
         )
         figures.append(
             Figure(
