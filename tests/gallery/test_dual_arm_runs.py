@@ -6,11 +6,14 @@ import pytest
 from framefree.gallery.machines.dual_arm import START, dual_arm
 from framefree.gallery.scenarios.cooperation.arm_pose import ArmPose, decay
 from framefree.gallery.scenarios.cooperation.dual_arm import DualArm
+from framefree.gallery.scenarios.cooperation.dual_arm_figures import hands, published_figures
 from framefree.gallery.scenarios.cooperation.dual_arm_limits import DualArmLimits
 from framefree.gallery.scenarios.cooperation.dual_arm_parts import (
     CIRCLE,
     HELD_CIRCLE,
+    LEFT,
     PUBLISHED,
+    RIGHT,
     HoldErrors,
     experiment,
     norm,
@@ -52,6 +55,26 @@ def test_published_figures_on_our_own_plant():
     found = HoldErrors(run).published()
     for key, printed in PUBLISHED.items():
         assert round(found[key], 4) == printed, key
+
+
+def test_published_plots(published):
+    """First positions of both hands and peaks, as the plots and the run of others have them."""
+    machine = dual_arm()
+    poses, twists = hands(published, machine)
+    np.testing.assert_allclose(poses[LEFT][0, :3, 3], [0.40650, 0.17484, 0.61204], atol=1e-5)
+    np.testing.assert_allclose(poses[RIGHT][0, :3, 3], [0.41801, -0.27680, 0.70070], atol=1e-5)
+    speeds = norm(published.v)
+    assert speeds.max() == pytest.approx(6.10, abs=5e-3)
+    assert published.t[speeds.argmax()] == pytest.approx(0.035)
+    assert norm(HoldErrors(published).velocity[:, 3:]).max() == pytest.approx(4.59, abs=5e-3)
+    # Velocities of the hand are the differences of its positions.
+    rates = np.diff(poses[RIGHT][:, :3, 3], axis=0) / np.diff(published.t)[:, None]
+    linear = np.einsum("tij,tj->ti", poses[RIGHT][:, :3, :3], twists[RIGHT][:, :3])
+    middle = (linear[1:] + linear[:-1]) / 2
+    assert np.abs(rates - middle)[published.t[1:] > 1.0].max() < 1e-3
+    figures = published_figures(published, machine)
+    assert [len(figure.lines) for figure in figures] == [6, 3, 3, 6, 2, 2]
+    assert all(np.isfinite(line.y).all() for figure in figures for line in figure.lines)
 
 
 def test_published_time_course(published):

@@ -15,6 +15,7 @@ from framefree.gallery.machines.dual_arm import (
     dual_arm_with_object,
     three_arms,
 )
+from framefree.gallery.scenarios.cooperation.dual_arm_figures import published_figures
 from framefree.gallery.scenarios.cooperation.dual_arm_parts import (
     CIRCLE,
     CONTROL_GAINS,
@@ -77,7 +78,8 @@ class DualArm(Scenario):
                 rough, strict_law(dual_arm(0.0).replace(gravity=(0, 0, -9.7))), START, **held
             ),
             "three": experiment(trio, strict_law(trio, third), [*START, *_THIRD_START], **held),
-            "object": self._with_object(loaded, progress),
+            "object": self._with_object(loaded, "native", progress),
+            "object_mujoco": self._with_object(loaded, "mujoco", progress),
         }
         findings = _Findings(runs, self._fine(progress), loaded)
         return Outcome(
@@ -106,8 +108,8 @@ class DualArm(Scenario):
             for dt in STEPS
         }
 
-    def _with_object(self, machine: Machine, progress: bool | None) -> Run:
-        """Run the law that knows the object; the plant closes its loops exactly."""
+    def _with_object(self, machine: Machine, plant: str, progress: bool | None) -> Run:
+        """Run the law that knows the object; the native plant closes its loops exactly."""
         at_hands = assemble(machine, [*START_HELD, 0.436, -0.015, 0.69, 1, 0, 0, 0])
         return experiment(
             machine,
@@ -115,9 +117,9 @@ class DualArm(Scenario):
             at_hands,
             reference=HELD_CIRCLE,
             duration=min(self.duration, 5.0),
-            plant="native",
-            integrator="rk4",
-            record=("constraint",),
+            plant=plant,
+            integrator="rk4" if plant == "native" else "euler",
+            record=("constraint",) if plant == "native" else (),
             progress=progress,
         )
 
@@ -144,6 +146,7 @@ class _Findings:
         self.errors = {name: HoldErrors(runs[name]) for name in names}
         self.third = HoldErrors(runs["three"], "third")
         self.object = HoldErrors(runs["object"], "grasp_r")
+        self.object_mujoco = HoldErrors(runs["object_mujoco"], "grasp_r")
         self.fine = {dt: HoldErrors(run) for dt, run in fine.items()}
         self.at_steps = [e.largest(e.coupling) for e in self.fine.values()]
 
@@ -169,6 +172,10 @@ class _Findings:
             "three_coupling_error": max(e.largest(e.coupling) for e in (three, self.third)),
             "three_path_error": three.largest(three.control[:, :3]),
             "object_path_error": self.object.largest(self.object.control[:, :3]),
+            "object_mujoco_path_error": self.object_mujoco.largest(
+                self.object_mujoco.control[:, :3]
+            ),
+            "object_mujoco_grasp_error": self.object_mujoco.largest(self.object_mujoco.coupling),
             "object_grasp_wrench_error": float(np.abs(carried - meant).max()),
             "object_squeeze_n": float(_between_hands(carried, run, self.machine).mean()),
         }
@@ -190,6 +197,10 @@ class _Findings:
             Promise("coupling errors of three arms", metrics["three_coupling_error"], 3e-4),
             Promise("path error of three arms, m", metrics["three_path_error"], 1e-3),
             Promise("path error of the object, m", metrics["object_path_error"], 1e-3),
+            Promise(
+                "path error of the object on MuJoCo, m", metrics["object_mujoco_path_error"], 1e-3
+            ),
+            Promise("its grasps stay closed on MuJoCo", metrics["object_mujoco_grasp_error"], 1e-3),
             Promise(
                 "hands carry what the law asks of them, N and Nm",
                 metrics["object_grasp_wrench_error"],
@@ -234,6 +245,7 @@ class _Findings:
                 logarithmic=True,
             ),
             _wrench_figure(self.runs["object"]),
+            *published_figures(self.runs["published"], dual_arm()),
         )
 
     def _order_figure(self) -> Figure:
