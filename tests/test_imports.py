@@ -30,6 +30,7 @@ OWN = {
     ("simulate/segment.py", "framefree.simulate.runners.mujoco"): "needs `mujoco`",
     ("kernel/kernel.py", "framefree.kernel.jax_target"): "needs `jax`",
     ("benchmarks/peers.py", "framefree.simulate.runners.mujoco"): "needs `mujoco`",
+    ("benchmarks/contact.py", "framefree.simulate.runners.mujoco_contacts"): "needs `mujoco`",
     (
         "gallery/scenarios/learned/flight_nano.py",
         "framefree.learn.flight.fitting",

@@ -23,9 +23,7 @@ def test_the_quadruped_stands_on_its_feet():
 
 
 def test_another_robot_is_refused():
-    with pytest.raises(
-        FramefreeError, match="no standing robot `spot`; there are: quadruped"
-    ):
+    with pytest.raises(FramefreeError, match="no standing robot `spot`; there are: quadruped"):
         standing_robot("spot")
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from framefree.benchmarks import (
     chain,
+    contact,
     dual_arm,
     dynamics,
     exchange,
@@ -24,5 +25,6 @@ BENCHMARKS: dict[str, Callable[[], dict[str, object]]] = {
     "prototype": prototype.run,
     "exchange": exchange.run,
     "learn": learn.run,
+    "contact": contact.run,
 }
 """Benchmark name to the function that measures it and gives its figures."""

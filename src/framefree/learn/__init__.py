@@ -1,5 +1,7 @@
 """From data to the learned side of the port: models of wrenches that the equations do not know."""
 
+from framefree.learn.actuator_fit import ActuatorFit, PortSamples, fit_actuators, measured_ports
+from framefree.learn.actuators import ActuatorMap
 from framefree.learn.basis_fit import BasisFit, fit_basis
 from framefree.learn.contact import LearnedContact
 from framefree.learn.contact_fit import ContactFit, fit_contact
@@ -33,6 +35,8 @@ __all__ = [
     "C4",
     "O2",
     "O3",
+    "ActuatorFit",
+    "ActuatorMap",
     "BasisFit",
     "BodyMotion",
     "C2v",
@@ -49,6 +53,7 @@ __all__ = [
     "LearningTask",
     "Library",
     "PolynomialLibrary",
+    "PortSamples",
     "RodLibrary",
     "Samples",
     "SimulatedTask",
@@ -65,6 +70,7 @@ __all__ = [
     "ball_radius",
     "conformal_bound",
     "estimate_delay",
+    "fit_actuators",
     "fit_basis",
     "fit_contact",
     "fit_friction",
@@ -72,6 +78,7 @@ __all__ = [
     "learn",
     "learn_in_rounds",
     "load",
+    "measured_ports",
     "measured_samples",
     "motion_distances",
     "noisy",

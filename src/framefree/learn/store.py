@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from framefree.files import write_file
+from framefree.learn.actuators import ActuatorMap
 from framefree.learn.contact import LearnedContact
 from framefree.learn.errors import LearnError
 from framefree.learn.joint_friction import JointFriction
@@ -35,7 +36,14 @@ class Stored(Protocol):
 
 KINDS: dict[str, Any] = {
     kind.__name__: kind
-    for kind in (LearnedModel, GuardedModel, WorldNetwork, JointFriction, LearnedContact)
+    for kind in (
+        LearnedModel,
+        GuardedModel,
+        WorldNetwork,
+        JointFriction,
+        LearnedContact,
+        ActuatorMap,
+    )
 }
 
 
