@@ -245,7 +245,7 @@ class _ActuatorProblem:
         inside = np.clip(start[free], low[free] + 1e-9, high[free] - 1e-9)
         found = least_squares(
             lambda z: (self.residual(whole(z)) / self.scale).T.ravel(), inside,
-            lambda z: self.slopes(whole(z))[:, free], (low[free], high[free]),
+            lambda z: self.slopes(whole(z))[:, free], (low[free], high[free]),  # type: ignore[arg-type]
             x_scale=sizes[free], xtol=1e-10, ftol=1e-12, gtol=1e-12, max_nfev=200,
         )  # fmt: skip
         return whole(found.x)
