@@ -10,11 +10,13 @@ half a cosine. Of the weights along the way those are kept that predict held-out
 
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 
 from framefree.learn.errors import LearnError
 from framefree.learn.flight.model import LEAST, RESIDUALS, UNITS, Propellers, first_weights
@@ -118,11 +120,11 @@ def _descended(
     """Return the weights that predict held-out flights best, and the history."""
     loss = _loss(model, scale, taken.dt)
     slopes = jax.jit(jax.value_and_grad(lambda w, *of: loss(w, *of) + _decay(w, training.decay)))
-    judge, move = jax.jit(loss), jax.jit(_moved)
+    optimiser = _optimiser(RESIDUALS[model.kind].rate, training.steps)
+    judge, move = jax.jit(loss), jax.jit(partial(_moved, optimiser))
     rng = np.random.default_rng(training.seed)
     weights = jax.tree.map(lambda one: jnp.asarray(one, jnp.float32), dict(model.weights))
-    zero = jax.tree.map(jnp.zeros_like, weights)
-    momenta = (zero, zero)
+    momenta = optimiser.init(weights)
     lesson, exam = _arrays(taken), _arrays(held, every=max(1, len(held) // 1000))
     best, kept, at, history = np.inf, weights, 0, []
     recent = []
@@ -130,9 +132,7 @@ def _descended(
         rows = rng.choice(len(taken), min(BATCH, len(taken)), replace=False)
         value, slope = slopes(weights, *_some(lesson, rows))
         recent.append(value)
-        falling = (1 + np.cos(np.pi * step / training.steps)) / 2
-        rate = RESIDUALS[model.kind].rate * min(1.0, step / WARM) * falling
-        weights, momenta = move(weights, momenta, slope, float(step), rate)
+        weights, momenta = move(weights, momenta, slope)
         if step % EVERY == 0 or step == training.steps:
             judged, mean = float(judge(weights, *exam)), float(np.mean(recent))
             history.append((step, mean, judged))
@@ -188,17 +188,20 @@ def _decay(weights: Any, decay: float) -> Any:
     return decay * sum(jnp.sum(W**2) for W, _ in weights["layers"])
 
 
-def _moved(weights: Any, momenta: Any, slope: Any, step: float, rate: float) -> tuple[Any, Any]:
-    """Return weights and momenta after one step of Adam [Kingma2015, alg. 1], within bounds."""
-    first, second = (
-        jax.tree.map(lambda m, g, b=b, n=n: b * m + (1 - b) * g**n, kept, slope)
-        for n, (b, kept) in enumerate(zip(MOMENTA, momenta, strict=True), start=1)
-    )
-    debts = [1 - b**step for b in MOMENTA]
-    weights = jax.tree.map(
-        lambda w, m, s: w - rate * (m / debts[0]) / (jnp.sqrt(s / debts[1]) + 1e-8),
-        weights, first, second,
-    )  # fmt: skip
+def _optimiser(largest: float, steps: int) -> Any:
+    """Return Adam [Kingma2015] with a rate that rises over `WARM` steps and falls to zero."""
+
+    def rate(before: Any) -> Any:
+        step = before + 1
+        return largest * jnp.minimum(1.0, step / WARM) * (1 + jnp.cos(jnp.pi * step / steps)) / 2
+
+    return optax.adam(rate, *MOMENTA)
+
+
+def _moved(optimiser: Any, weights: Any, momenta: Any, slope: Any) -> tuple[Any, Any]:
+    """Return weights and momenta after one step, within bounds."""
+    change, momenta = optimiser.update(slope, momenta)
+    weights = optax.apply_updates(weights, change)
     numbers = weights["physics"]
     possible = jnp.maximum(numbers, jnp.asarray(LEAST / UNITS, numbers.dtype))
-    return {**weights, "physics": possible}, (first, second)
+    return {**weights, "physics": possible}, momenta
