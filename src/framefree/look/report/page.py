@@ -140,7 +140,8 @@ def _metrics(metrics: Mapping[str, Any]) -> str:
         return ""
     rows = "".join(
         f'<div><code class="key">{escape(key)}</code>'
-        f'<span class="number" title="{escape(repr(value))}">{escape(number(value))}</span></div>'
+        f'<span class="{"words" if isinstance(value, str) else "number"}" '
+        f'title="{escape(repr(value))}">{escape(number(value))}</span></div>'
         for key, value in metrics.items()
     )
     return f'<div class="card"><div class="metrics">{rows}</div></div>'
