@@ -137,6 +137,7 @@ def test_decay_solves_its_equation():
         assert e[0] == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_limits_short():
     pytest.importorskip("proxsuite")
     outcome = DualArmLimits(duration=5.0, away=1.0).run()

@@ -34,7 +34,12 @@ def pressing(machine, run, row):
 
 
 @pytest.mark.parametrize(
-    ("plant", "within_limits"), [("native", False), ("native", True), ("mujoco", False)]
+    ("plant", "within_limits"),
+    [
+        ("native", False),
+        pytest.param("native", True, marks=pytest.mark.slow),
+        pytest.param("mujoco", False, marks=pytest.mark.slow),
+    ],
 )
 def test_what_is_missing_dies_out(plant, within_limits):
     """The plant's own loops, not the law, tell: e(t) = e(0) exp(-K t), from where feedback begins.
