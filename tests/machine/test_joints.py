@@ -3,7 +3,9 @@
 import casadi
 import numpy as np
 import pytest
+from scipy.linalg import expm
 
+from framefree.geometry import se3
 from framefree.machine import (
     Continuous,
     Cylindrical,
@@ -127,3 +129,15 @@ def test_friction_may_differ_by_direction():
     assert np.allclose(forces, [2.5, -1.5])
     with pytest.raises(MachineError, match="would drive the joint"):
         Joint("j", Revolute("z"), "a", "b", friction=0.1, friction_asymmetry=-0.2)
+
+
+@pytest.mark.parametrize("size", [1e-9, 0.3, 1.9, 2.1, 5.0])
+def test_a_free_joint_moves_by_the_exponential_of_the_twist(size):
+    """Pose after dv is the pose before times exp(wed(dv)), by SciPy's matrix exponential."""
+    rng = np.random.default_rng(4)
+    for _ in range(5):
+        x, dv = Free().sample(rng, 1)[0], rng.normal(size=6)
+        dv[3:] *= size / np.linalg.norm(dv[3:])
+        moved = np.array(Free().pose(Free().integrate(casadi.DM(x), casadi.DM(dv))))
+        step = expm(np.array(se3.wed(casadi.DM(dv))))
+        np.testing.assert_allclose(moved, np.array(Free().pose(casadi.DM(x))) @ step, atol=1e-13)
