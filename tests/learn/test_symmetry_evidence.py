@@ -121,6 +121,8 @@ def test_the_p_value_is_the_share_of_signs():
 
 
 def test_bad_samples_are_refused():
+    with pytest.raises(LearnError, match="of 6 motions are too few to judge a symmetry"):
+        symmetry_evidence(fluid_samples(120, motions=6), O2())
     with pytest.raises(LearnError, match="too few to judge a symmetry: 20 or more"):
         symmetry_evidence(fluid_samples(15, motions=2), O2())
     with pytest.raises(LearnError, match="too few"):

@@ -24,10 +24,10 @@ from framefree.learn.network import SymmetricNetwork
 from framefree.learn.samples import Samples, check_enough
 from framefree.learn.symmetry import Symmetry, Trivial
 from framefree.learn.symmetry_evidence import (
-    PARTS,
     SymmetryEvidence,
     SymmetryWarning,
     symmetry_evidence,
+    tells_symmetry,
 )
 from framefree.learn.training import Lesson, Trained, Training, train
 
@@ -130,7 +130,7 @@ def _evidence(
 ) -> SymmetryEvidence | None:
     """Return what the samples say about a symmetry; warn where they contradict it."""
     assumed = symmetry or (library.symmetry if library is not None else None)
-    if assumed is None or isinstance(assumed, Trivial) or len(samples) < 2 * PARTS:
+    if assumed is None or isinstance(assumed, Trivial) or not tells_symmetry(samples):
         return None
     evidence = symmetry_evidence(samples, assumed, library=library, current=current)
     if evidence.contradicted:

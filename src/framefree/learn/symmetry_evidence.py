@@ -10,9 +10,9 @@ The second can always do what the first does. If the symmetry holds, its further
 noise, and it is worse on motions left out. If it is clearly better there, the forces depend on
 something that the symmetry forbids them to see, such as which side of a body is up.
 
-Motions (or tenths of the rows, where they are few) are left out in turn, ten parts in all. Under
+Whole motions are left out in turn, in ten parts at most. Under
 the hypothesis that the symmetry holds, the share of the squared error that the further terms save
-in a part is as likely negative as positive: the p-value is the share of all 2^10 changes of signs
+in a part is as likely negative as positive: the p-value is the share of all changes of signs
 whose mean saving is as large as the one seen [Fisher1935]. A symmetry is contradicted if p is below
 one percent and the error on motions left out falls by a quarter or more: with many samples also
 what is too small to matter becomes significant, and what neither basis knows of, such as a current,
@@ -33,7 +33,9 @@ from framefree.learn.samples import Samples, check_enough
 from framefree.learn.symmetry import Symmetry, Trivial
 
 PARTS = 10
-"""Parts that are left out in turn."""
+"""Most parts that are left out in turn."""
+MOTIONS = 7
+"""Fewest motions: pieces of one motion are alike, and fewer signs give no p-value below 1/100."""
 RIDGE = 1e-9
 """Added to squares of columns scaled to one: some depend on others."""
 UNLIKELY, SAVED = 0.01, 0.25
@@ -129,16 +131,18 @@ def symmetry_evidence(
 
 
 def _parts(samples: Samples) -> np.ndarray:
-    """Return the part (n,) that each sample is left out with: whole motions, where they suffice."""
-    names, numbers = np.unique(samples.motion, return_inverse=True)
-    if len(names) >= PARTS:
-        return numbers % PARTS
-    if len(samples) < 2 * PARTS:
+    """Return the part (n,) that each sample is left out with: whole motions."""
+    if not tells_symmetry(samples):
         raise LearnError(
-            f"{len(samples)} samples are too few to judge a symmetry: {2 * PARTS} or more are "
-            "needed"
+            f"{len(samples)} samples of {len(np.unique(samples.motion))} motions are too few to "
+            f"judge a symmetry: {2 * PARTS} or more, of {MOTIONS} motions or more, are needed"
         )
-    return np.arange(len(samples)) * PARTS // len(samples)
+    return np.unique(samples.motion, return_inverse=True)[1] % PARTS
+
+
+def tells_symmetry(samples: Samples) -> bool:
+    """Whether there are enough samples and motions to judge a symmetry."""
+    return len(samples) >= 2 * PARTS and len(np.unique(samples.motion)) >= MOTIONS
 
 
 def _left_out(A: np.ndarray, b: np.ndarray, parts: np.ndarray) -> np.ndarray:
