@@ -7,6 +7,7 @@ import sys
 import pytest
 
 import framefree
+from framefree.cli.arguments import scenario_of
 
 
 def framefree_command(*arguments):
@@ -60,6 +61,20 @@ def test_list_names_the_gallery():
     assert done.returncode == 0
     assert "heavy-top" in done.stdout
     assert "iiwa" in done.stdout
+
+
+def test_help_of_a_scenario_lists_its_settings():
+    done = framefree_command("run", "heavy-top", "--help")
+    assert done.returncode == 0
+    assert "-4.61538" in done.stdout
+    assert "-4.61538" not in framefree_command("run", "--help").stdout
+
+
+def test_a_missing_extra_is_named_before_anything_runs(monkeypatch):
+    monkeypatch.setattr("framefree.gallery.shared.scenario.find_spec", lambda name: None)
+    with pytest.raises(framefree.FramefreeError, match=r'pip install "framefree\[learn\]"'):
+        scenario_of("learned-wall", [], None)
+    assert scenario_of("heavy-top", [], None).name == "heavy-top"
 
 
 def test_run_of_the_gallery(tmp_path):

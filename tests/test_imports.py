@@ -16,6 +16,7 @@ EXTRAS = {
     "mujoco": "extra `models`",
     "pinocchio": "extra `peers`",
     "proxsuite": "extra `qp`",
+    "yaml": "extra `models`",
     "trimesh": "reads meshes if it is installed",
 }
 START_UP = {
@@ -27,6 +28,8 @@ START_UP = {
 }
 OWN = {
     ("simulate/run.py", "framefree.look.report"): "run.report() leads to the looking side",
+    ("machine/machine.py", "framefree.motion.forward_kinematics"): "a convenience of machines",
+    ("motion/equations.py", "framefree.solve.linearise"): "a convenience of equations",
     ("simulate/segment.py", "framefree.simulate.runners.mujoco"): "needs `mujoco`",
     ("kernel/kernel.py", "framefree.kernel.jax_target"): "needs `jax`",
     ("benchmarks/peers.py", "framefree.simulate.runners.mujoco"): "needs `mujoco`",

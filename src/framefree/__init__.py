@@ -25,6 +25,7 @@ from framefree.simulate import Run
 
 if TYPE_CHECKING:
     from framefree import certify, gallery, identify, learn, look, solve
+    from framefree.campaign import campaign
     from framefree.look import report
     from framefree.simulate import simulate
     from framefree.solve import linearise
@@ -48,6 +49,7 @@ __all__ = [
     "Redundant",
     "Run",
     "Tree",
+    "campaign",
     "certify",
     "compile",
     "control",
@@ -69,6 +71,7 @@ __all__ = [
 __getattr__ = lazy(
     __name__,
     {
+        "campaign": "framefree.campaign",
         "certify": "framefree.certify",
         "gallery": "framefree.gallery",
         "identify": "framefree.identify",

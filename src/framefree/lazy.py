@@ -1,8 +1,10 @@
-"""Names of a module that are loaded when they are first used, so that importing stays fast."""
+"""Modules whose names are loaded when they are first used, and packages that can be called."""
 
+import inspect
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 
@@ -29,3 +31,19 @@ def lazy(module: str, places: Mapping[str, str]) -> Callable[[str], Any]:
         return value
 
     return load
+
+
+def make_callable(module: str, function: Callable[..., Any]) -> None:
+    """Let a package be called as its function of the same name, which it would shadow.
+
+    ``framefree.simulate(machine, ...)`` then is ``framefree.simulate.simulate(machine, ...)``.
+    """
+
+    class CallableModule(ModuleType):
+        __signature__ = inspect.signature(function)
+
+        def __call__(self, *arguments: Any, **options: Any) -> Any:
+            return function(*arguments, **options)
+
+    CallableModule.__call__.__doc__ = function.__doc__
+    sys.modules[module].__class__ = CallableModule

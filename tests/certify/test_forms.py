@@ -8,7 +8,9 @@ from framefree.certify import Verdict, check
 from framefree.certify.forms import attitudes_at_pitch_90, compare, eigenvalues_through_pitch_90
 from framefree.errors import FramefreeError
 from framefree.gallery.machines.arms import iiwa
+from framefree.gallery.machines.space_arm import space_arm
 from framefree.geometry import quaternion
+from framefree.motion.tree import Tree
 
 # skew, bias, weak, bounded
 VERDICTS = {
@@ -18,18 +20,38 @@ VERDICTS = {
     "quasi": (False, True, True, True),
     "euler": (True, True, True, False),
     "printed": (True, False, True, True),
+    "quaternion": (True, True, True, True),
 }
 
 
 def test_verdicts_of_a_floating_machine_at_200_states():
     forms, refused = compare(floating())
     assert {form.name for form in forms} == set(VERDICTS)
-    assert set(refused) == {"christoffel"}
+    assert set(refused) == {"christoffel", "task", "task_euler"}
+    assert "cannot move the frame `ball` in 3 directions" in refused["task"]
     for form in forms:
         found = (form.skew.holds, form.bias.holds, form.weak.holds, form.bounded)
         assert found == VERDICTS[form.name], form.name
         for which in (form.skew, form.bias, form.weak):
             assert which.holds or which.value > 1e-3
+
+
+@pytest.mark.parametrize("name", ["task", "task_euler"])
+def test_task_coordinates_are_skew_and_right_but_not_bounded(name):
+    (form,), _ = compare(space_arm(), [name], states=30)
+    assert form.skew.holds
+    assert form.bias.holds
+    assert not form.bounded
+    assert "the end frame `gripper` cannot be moved in all directions" in form.reason
+    assert ("pitch 90 degrees" in form.reason) == (name == "task_euler")
+
+
+def test_the_place_at_which_a_task_is_singular_is_singular():
+    (form,), _ = compare(space_arm(), ["task"], states=30)
+    x = np.array([float(v) for v in form.reason.split("x = (")[1].split(")")[0].split(",")])
+    J = Tree(space_arm()).functions["jacobian:gripper"](x).full()[:, 6:]
+    values = np.linalg.svd(J, compute_uv=False)
+    assert values[-1] < 0.02 * values[0]  # x is told to three digits
 
 
 def test_an_arm_has_christoffel_symbols_and_no_trouble_with_angles():

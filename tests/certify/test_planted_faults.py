@@ -343,10 +343,9 @@ def test_a_wrong_proved_bound_is_caught(monkeypatch, which, factor):
     bounds = search(subject)
     measured = {"low": bounds.smallest.value, "high": bounds.largest.value}
 
-    def wrong(machine, scale=None):
-        return dataclasses.replace(
-            proved_bounds(machine, scale), **{which: factor * measured[which]}
-        )
+    def wrong(machine, scale=None, **options):
+        right = proved_bounds(machine, scale, **options)
+        return dataclasses.replace(right, **{which: factor * measured[which]})
 
     monkeypatch.setattr("framefree.certify.bounds.proved_bounds", wrong)
     findings = {finding.name: finding for finding in mass_bounds(subject)}

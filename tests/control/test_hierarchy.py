@@ -43,7 +43,7 @@ def certificate(Y, lower, upper, ends, result):
 
 
 def check(kernel, seeds):
-    steps, unmatched = 0, []
+    steps = 0
     for seed in seeds:
         levels = random_hierarchy(np.random.default_rng(seed))
         n = levels[0][0].shape[1]
@@ -59,29 +59,26 @@ def check(kernel, seeds):
         assert certificate(*stacked(levels), own) < 1e-9, seed
         steps = max(steps, int(result.steps))
         ours = lengths(levels, result.z[:n])
-        better = True
-        for slacks in references(levels):
-            away = (ours - slacks) / (1 + slacks)
-            if abs(away).max() < 1e-6:
-                break
-            # A cascade may stop too early; then its first level that differs must be the worse.
-            better &= bool(away[np.argmax(abs(away) >= 1e-6)] < 0)
-        else:
-            assert better, seed
-            unmatched.append(seed)
-    return steps, unmatched
+        # A cascade in double precision may stop too early, so several are tried.
+        assert any(alike(ours, slacks) for slacks in references(levels)), seed
+    return steps
+
+
+def alike(ours, slacks):
+    return bool(np.all(abs(ours - slacks) < 1e-6 * (1 + slacks)))
 
 
 def test_random_hierarchies(kernel):
-    steps, unmatched = check(kernel, range(60))
-    assert steps < 150
-    assert not unmatched
+    assert check(kernel, range(60)) < 150
+
+
+def test_programs_that_plain_cascades_do_not_solve(kernel):
+    """Interior-point solves of these stop early or leave the levels above: see `references`."""
+    check(kernel, (449, 812, 818, 982))
 
 
 @pytest.mark.slow
 def test_a_thousand_hierarchies(kernel, record_property):
-    steps, unmatched = check(kernel, range(1000))
+    steps = check(kernel, range(1000))
     record_property("worst_steps", steps)
-    record_property("better_than_all_cascades", len(unmatched))
     assert steps < 150
-    assert len(unmatched) <= 10

@@ -87,12 +87,12 @@ def rate_gap(law, machine, given=None, equations=None):
     symbols = law.symbols()
     signals = dict(
         zip(
-            law.function[1],
-            law.function[0](x, v, *(s for s, _ in symbols.values()))[1:],
+            law.traced[1],
+            law.traced[0](x, v, *(s for s, _ in symbols.values()))[1:],
             strict=True,
         )
     )
-    u = law.function[0](x, v, *(s for s, _ in symbols.values()))[0]
+    u = law.traced[0](x, v, *(s for s, _ in symbols.values()))[0]
     state = Tree(machine).at(x, v)
     force = input_matrix(state) @ u + input_bias(state)
     a = (equations or Tree(machine)).functions["forward"](x, v, force)
@@ -190,7 +190,7 @@ def test_the_plain_adjoint_form_misses_the_stated_rate_by_its_part_that_is_not_s
     machine = vehicle(rng, joints=2, fluid=False)
     law = PassivityControl(machine, K=2.0, form="adjoint")
     gap, tree = rate_gap(law, machine), Tree(machine)
-    names = law.function[1]
+    names = law.traced[1]
     x, v = ca.SX.sym("x", machine.nx), ca.SX.sym("v", machine.nv)
     M = tree.functions["mass"](x)
     M_dot = ca.reshape(ca.jtimes(ca.vec(M), x, machine.rate_matrix(x) @ v), *M.shape)
@@ -199,7 +199,7 @@ def test_the_plain_adjoint_form_misses_the_stated_rate_by_its_part_that_is_not_s
     for _ in range(10):
         given = [machine.random(rng), rng.normal(size=machine.nv), *joint_reference(machine, rng)]
         true, stated, _ = (float(value) for value in gap(*given))
-        s = np.array(law.function[0](*given)[1 + names.index("s")]).ravel()
+        s = np.array(law.traced[0](*given)[1 + names.index("s")]).ravel()
         missing = s @ skewless(*given[:2]).full() @ s / 2
         assert abs(true - stated - missing) < 1e-9 * (1 + abs(true))
         seen = max(seen, abs(missing))
@@ -221,11 +221,11 @@ def test_end_effector_law_falls_as_stated_and_asks_exactly_for_the_frames_twist(
     gap = rate_gap(law, machine)
     assert worst(gap, machine, lambda: frame_reference(rng), rng, 10) < 1e-9
     J = Tree(machine).functions["jacobian:tool"]
-    where = 1 + law.function[1].index("s")
+    where = 1 + law.traced[1].index("s")
     x, (_, twist, rate) = machine.random(rng), frame_reference(rng)
     G = Tree(machine).functions["frame_pose:tool"](x).full()
     v = rng.normal(size=machine.nv)
-    s = law.function[0](x, v, G, twist, rate)[where]
+    s = law.traced[0](x, v, G, twist, rate)[where]
     assert np.allclose(J(x).full() @ (v - s.full().ravel()), twist, atol=1e-10)
 
 
@@ -282,7 +282,7 @@ def test_euler_law_agrees_away_from_pitch_90_and_grows_there():
     rng = np.random.default_rng(8)
     machine = vehicle(rng, joints=1)
     law = EulerPassivity(machine, K=2.0)
-    function, _ = law.function
+    function, _ = law.traced
     reference = [machine.neutral(), np.zeros(machine.nv), np.zeros(machine.nv)]
     gap = rate_gap(law, machine)
     sizes = []
@@ -300,7 +300,7 @@ def test_euler_law_agrees_away_from_pitch_90_and_grows_there():
 def test_law_is_the_same_in_every_world_frame():
     rng = np.random.default_rng(9)
     machine = vehicle(rng, joints=2, fluid=False, gravity=(0, 0, 0))
-    function, _ = PassivityControl(machine, K=2.0).function
+    function, _ = PassivityControl(machine, K=2.0).traced
     turn = np.array(ca.DM(se3.exp(rng.normal(size=6))))
     free = machine.joint("base").kind
 

@@ -1,4 +1,4 @@
-"""References of bodies, whether they fit the joints, and obstacles."""
+"""References of bodies, and whether they fit the joints."""
 
 import casadi as ca
 import numpy as np
@@ -6,8 +6,7 @@ import pytest
 from random_machines import random_machine, random_pose
 
 from framefree.control.law import ControlError
-from framefree.control.port import Avoidance, Capsule, HalfSpace, Sphere, misfits, require_feasible
-from framefree.control.port.obstacles import spine
+from framefree.control.port import misfits, require_feasible
 from framefree.control.references import Circle, FramePath, JointPath, MinimumJerk, Together
 from framefree.control.references.bodies import BodyPoses, BodyVelocities
 from framefree.control.references.staged import InFrame
@@ -117,77 +116,3 @@ def test_references_in_another_frame():
     assert np.allclose(rate, pose @ se3.wed(twist).full(), atol=1e-8)
     with pytest.raises(ControlError, match="fixed to the world"):
         InFrame(inner, machine, "on")
-
-
-# ---------------------------------------------------------------------- obstacles
-
-
-def test_distances():
-    sphere, floor = Sphere((1, 0, 0), 0.5), HalfSpace("z", 0.2)
-    capsule = Capsule((0, 0, 0), (2, 0, 0), 0.1)
-    assert float(sphere.distances([3, 0, 0])) == pytest.approx(1.5)
-    assert float(floor.distances([5, 5, 1])) == pytest.approx(0.8)
-    for point, expected in (((1, 1, 0), 0.9), ((3, 0, 0), 0.9), ((-3, 4, 0), 4.9)):
-        assert float(capsule.distances(point)) == pytest.approx(expected)
-
-
-@pytest.mark.parametrize(
-    "obstacle",
-    [
-        Sphere((0.2, 0.1, 0), 0.1, frame="stage"),
-        Capsule((0, 0, 0), (0.3, 0.1, 0), 0.1, frame="stage"),
-        HalfSpace((0.3, 0.2, 1), -0.3, frame="stage"),
-    ],
-)
-def test_pushes_are_slopes_of_the_potential(obstacle):
-    rng = np.random.default_rng(7)
-    machine = chain(2, frames=[Frame("stage", "world", random_pose(rng))])
-    avoidance = Avoidance([obstacle], reach=0.8, energy=0.3, gain=2.0, radius=0.02)
-    c, dc = ca.SX.sym("c", 3), ca.SX.sym("dc", 3)
-    U = ca.Function("U", [c], [avoidance.potential(machine, c)])
-    push = ca.Function("push", [c, dc], list(avoidance.pushes(machine, c, dc)))
-    clear = ca.Function("clear", [c], [avoidance.clearance(machine, c)])
-    tried = 0
-    while tried < 10:
-        at, speed, h = rng.uniform(-0.8, 0.8, 3), rng.normal(size=3), 1e-6
-        if not 0.1 < float(clear(at)) < 0.7:
-            continue
-        tried += 1
-        slope = [(float(U(at + h * e)) - float(U(at - h * e))) / (2 * h) for e in np.eye(3)]
-        found, rate = (value.full().ravel() for value in push(at, speed))
-        assert np.allclose(found, -2.0 * np.array(slope), rtol=1e-5, atol=1e-6)
-        ends = [push(at + s * h * speed, speed)[0].full().ravel() for s in (1, -1)]
-        assert np.allclose(rate, (ends[0] - ends[1]) / (2 * h), rtol=1e-4, atol=1e-5)
-        assert float(U(at)) == pytest.approx(0.3 * (0.8 / float(clear(at)) - 1) ** 4)
-
-
-def test_nothing_is_pushed_out_of_reach():
-    machine = chain(2)
-    avoidance = Avoidance([Sphere((0, 0, 0), 0.1)], reach=0.2)
-    force, rate = avoidance.pushes(machine, ca.SX([1.0, 0, 0]), ca.SX([1.0, 2, 3]))
-    assert not ca.DM(force).full().any()
-    assert not ca.DM(rate).full().any()
-
-
-def test_bodies_are_covered_along_their_length():
-    machine = chain(3, lengths=[0.2, 0.4, 0.6])
-    for body, half in (("body1", 0.1), ("body2", 0.2), ("body3", 0.3)):
-        points = spine(machine, body, 3)
-        assert np.allclose(np.sort(points[:, 0]), [-half, 0, half])
-    chosen = Avoidance([], points={"body2": [(0, 0, 0.1)]}).points_of(machine)
-    assert chosen["body2"].shape == (1, 3)
-    assert chosen["body1"].shape == (0, 3)
-
-
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (lambda: Sphere((0, 0, 0), -1), "`radius` of a sphere must be positive"),
-        (lambda: Capsule((0, 0, 0), (0, 0, 0), 1), "must differ"),
-        (lambda: Avoidance([3]), "must be obstacles"),
-        (lambda: Avoidance([], reach=0), "`reach` must be positive"),
-    ],
-)
-def test_obstacles_that_cannot_be(make, words):
-    with pytest.raises(ControlError, match=words):
-        make()

@@ -19,6 +19,7 @@ from framefree.control.references.flat_curves import (
 from framefree.gallery.machines.multicopters import quadcopter, tricopter
 from framefree.gallery.machines.scara import scara
 from framefree.gallery.scenarios.prototypes import flights
+from framefree.gallery.scenarios.prototypes.quad_flip import EXCESS
 
 
 def sampled(reference, t):
@@ -162,3 +163,31 @@ def test_circle():
 def test_what_cannot_be_is_refused(make):
     with pytest.raises(ControlError):
         make()
+
+
+def test_a_slowed_manoeuvre_has_the_same_accelerations():
+    """Twice the time on four times the way, by differences of the path."""
+    step = 1e-4
+    for factor in (1.15, 2.0):
+        slow = FLIP.slowed(factor)
+        for s in (-0.7, 0.1, 0.6):
+
+            def place(manoeuvre, shift, s=s):
+                return np.array([float(v) for v in manoeuvre.at(ca.DM(s + shift))])
+
+            def bend(manoeuvre):
+                points = [place(manoeuvre, k * step) for k in (-1, 0, 1)]
+                return (points[0] - 2 * points[1] + points[2]) * (
+                    2 / manoeuvre.duration / step
+                ) ** 2
+
+            assert np.allclose(bend(slow), bend(FLIP), rtol=1e-4, atol=1e-3)
+
+
+def test_flips_are_within_the_thrust_limits_from_the_stated_factor_on():
+    machine = quadcopter()
+    for slower, within in ((1.0, False), (1.15, True)):
+        found = feasibility(machine, flights.flips(machine, slower), np.linspace(4.2, 6.5, 461))
+        assert found.within_limits == within
+        assert found.margin.min() > -EXCESS
+        assert found.largest_force < 0.05

@@ -116,6 +116,34 @@ def test_runs_under_a_constant_push_end_within_the_bound():
     assert s / 2.0 <= found.bound.e[0] <= 3 * s / 2.0
 
 
+@pytest.mark.parametrize("s", [0.3, -0.3, 1.7])
+def test_what_is_used_of_the_bound_is_s_over_its_own(s):
+    """Closed form: under a constant s, e = e(t1) decay + s / Lambda (1 - decay)."""
+    gains = np.array([2.0]), np.array([4.0]), np.array([1.0]), np.array([0.1])
+    bound = ultimate_bound(*gains, np.array([0.5]), np.ones((1, 1, 1)))
+    t = 3.0 + np.linspace(0, 1, 9)
+    decay = np.exp(-2.0 * (t - 3.0))[:, None]
+    e = 9.0 * decay + s / 2.0 * (1 - decay)
+    assert np.isclose(bound.used(t, e, gains[0]), s / bound.s[0], rtol=1e-9)
+    assert (np.abs(e) <= bound.envelope(t, e[0], gains[0]) * (1 + 1e-12)).all() == (s <= bound.s[0])
+
+
+def test_a_bound_stated_too_low_is_broken():
+    machine = slider(2.0)
+    law = RobustControl(machine, Lambda=2.0, K=1.0, kappa=3.0, eps=0.05)
+    push, path = Push("slide", lambda t: [2.5 * (t > 3)]), Hold(machine, np.zeros(1))
+    run = simulate(machine, law, path, np.array([0.3]), duration=6, dt=1e-3, disturbances=[push])
+    low, right = assess(law, run, uncertainty=0.1), assess(law, run, uncertainty=[2.6])
+    assert (low.stated, right.stated) == (0.1, 2.6)
+    assert np.isclose(low.dbar[0], 2.5, rtol=1e-2)
+    assert low.V_left > 1
+    assert low.e_left > 1
+    assert right.V_left < 1
+    assert right.e_left < 1
+    with pytest.raises(ControlError, match="`uncertainty` of assess"):
+        assess(law, run, uncertainty=-1.0)
+
+
 def test_unknown_mass_and_push_are_measured():
     """d by differences of the record, and from the plant's own accelerations."""
     plant, model = crane(), crane_model()

@@ -19,7 +19,9 @@ from framefree.gallery.machines.crane import (
     crane_state,
 )
 from framefree.gallery.machines.five_bar import five_bar, five_bar_at
-from framefree.machine import Coupling, Joint, JointForce, Spherical
+from framefree.machine import Coupling, Joint, JointForce, Loop, MachineError, Spherical
+from framefree.machine.read import read
+from framefree.motion import Constrained
 from framefree.motion.embedded import Embedded, tunable_body
 from framefree.motion.embedded.choice import SingularError
 from framefree.motion.embedded.maps import Embedding
@@ -153,6 +155,76 @@ def test_parameters_of_the_model_reach_the_law():
     assert np.allclose(d, law.embedded.gravity(q, model.parameters.values()))
     assert np.allclose(mass, law.embedded.mass(q, model.parameters.values()))
     assert heavy[1] > d[1] + 50
+
+
+# ------------------------------------------------ which coordinates are chosen
+
+BARS = """<mujoco><worldbody>
+  <body name="a"><joint name="ja" axis="0 1 0"/>
+    <geom type="capsule" fromto="0 0 0 0 0 0.5" size="0.02" mass="1"/>
+    <body name="b" pos="0 0 0.5"><joint name="jb" axis="0 1 0"/>
+      <geom type="capsule" fromto="0 0 0 1 0 0.1" size="0.02" mass="1"/></body></body>
+  <body name="c" pos="1 0 0"><joint name="jc" axis="0 1 0"/>
+    <geom type="capsule" fromto="0 0 0 0 0 0.6" size="0.02" mass="1"/></body>
+</worldbody>
+<equality><connect body1="b" body2="c" anchor="1 0 0.1"/></equality>
+<actuator>DRIVES</actuator></mujoco>"""
+BELT = """<mujoco><worldbody><body name="a"><joint name="p" axis="0 1 0"/>
+  <geom type="capsule" fromto="0 0 0 0 0 0.5" size="0.02" mass="1"/>
+  <body name="b" pos="0 0 0.5"><joint name="q" axis="0 1 0"/>
+    <geom type="capsule" fromto="0 0 0 0 0 0.5" size="0.02" mass="1"/></body></body></worldbody>
+<equality><joint joint1="q" joint2="p" polycoef="0.1 2 0.3 0 0"/></equality>
+<actuator><motor joint="DRIVEN"/></actuator></mujoco>"""
+
+
+@pytest.mark.parametrize("joint", ["ja", "jb", "jc"])
+def test_the_driven_joint_of_a_file_is_the_coordinate(joint):
+    law = RobustControl(read(BARS.replace("DRIVES", f'<motor joint="{joint}"/>')))
+    assert law.coordinates == (joint,)
+
+
+@pytest.mark.parametrize("joint", ["p", "q"])
+def test_a_driven_coordinate_goes_before_its_coupling(joint):
+    """On either side of q = 0.1 + 2 p + 0.3 p^2; its error follows e' = -Lambda e."""
+    machine = read(BELT.replace("DRIVEN", joint))
+    law = RobustControl(machine, Lambda=3.0, K=5.0, kappa=3.0, eps=0.05)
+    assert law.coordinates == (joint,)
+    x = np.array([0.2, 0.1 + 0.4 + 0.012])
+    goal = Hold(machine, np.array([0.0, 0.1]))
+    run = simulate(machine, law, goal, x, duration=2.5, dt=1e-3)
+    place = machine.x_names.index(joint)
+    assert np.allclose(run["e"].ravel(), run.x[:, place] - (0.0, 0.1)[place])
+    late = run.t > 1.5
+    assert np.allclose(np.diff(np.log(np.abs(run["e"].ravel()[late]))) / 1e-3, -3.0, atol=0.01)
+
+
+def test_coordinates_are_chosen_at_the_start():
+    """Where all joints are driven, one that leads well there; elsewhere it may be another."""
+    drives = "".join(f'<motor joint="{name}"/>' for name in ("ja", "jb", "jc"))
+    machine = read(BARS.replace("DRIVES", drives))
+    form, rng = Constrained(machine), np.random.default_rng(0)
+    chosen = set()
+    for _ in range(6):
+        start = form.assemble(rng.uniform(-3, 3, 3))
+        law = RobustControl(machine, start=start)
+        (name,) = law.coordinates
+        chosen.add(name)
+        # By differences: the others follow at a moderate pace, so this one leads well.
+        A = form.numbers("constraint", x=start, v=np.zeros(3))[0]
+        rates = np.linalg.svd(A)[2][-1]
+        assert np.abs(rates).max() < 8 * abs(rates[machine.v_names.index(name)])
+    assert len(chosen) > 1
+
+
+def test_starts_that_do_not_serve_are_refused():
+    machine = five_bar()
+    with pytest.raises(ControlError, match="takes `start` to choose equations by itself"):
+        RobustControl(machine, equations=Embedded(machine), start=machine.neutral())
+    far = replace(machine, loops=(Loop("rod", "distance", "world", "tip", length=50.0),))
+    with pytest.raises(ControlError, match=r"(?s)no minimal coordinates.*neutral.*Give `start`"):
+        RobustControl(far)
+    with pytest.raises(MachineError, match=r"names of velocities or .driven., got .left."):
+        Embedded(machine, independent="left")
 
 
 # ------------------------------------------------ what is refused

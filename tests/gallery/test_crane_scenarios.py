@@ -2,11 +2,13 @@
 
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from framefree.control.robust import RobustControl
+from framefree.errors import FramefreeError
 from framefree.gallery.machines.crane import (
     COORDINATES,
     STROKE,
@@ -19,15 +21,19 @@ from framefree.gallery.scenarios import SCENARIOS
 from framefree.gallery.scenarios.series_parallel.crane import Crane
 from framefree.gallery.scenarios.series_parallel.crane_parts import (
     GAINS,
+    LARGE_GAINS,
     PATH,
     PRINTED_GAINS,
     Tracking,
+    apart,
     joint_path,
 )
 from framefree.gallery.scenarios.series_parallel.crane_reconfigured import (
     CraneReconfigured,
+    between_jumps,
     rebuilt_error,
 )
+from framefree.gallery.scenarios.series_parallel.crane_task import CraneTask
 from framefree.gallery.scenarios.series_parallel.five_bar import FiveBar
 from framefree.motion.embedded import Embedded, tunable_body
 from framefree.simulate import simulate
@@ -95,9 +101,80 @@ def test_a_stronger_push_exceeds_kappa():
 
 
 def Tracking_of_push(force):
-    scenario = replace(Crane(), duration=11.0, dt=1e-3, push_n=force)
-    plant, law = crane(), RobustControl(crane_model(), **GAINS)
-    return scenario._tracked(law, joint_path(law.machine), closed_form(plant), False)
+    law = RobustControl(crane_model(), **GAINS)
+    task = CraneTask(closed_form(crane()), "near", 11.0, 1e-3, force, "native", False)
+    return task.track(law, joint_path(law.machine), task.stated_uncertainty(law.embedded))
+
+
+@pytest.fixture(scope="module")
+def large():
+    return Crane(start="large").run(progress=False)
+
+
+def test_from_large_errors_the_table_is_met_within_the_inputs(large):
+    """From the record alone: rmse, inputs, stroke."""
+    assert broken(large) == []
+    run, slow = large.runs["crane"], large.runs["lambda_one"]
+    delta = run.x[:, run.machine.x_names.index("delta")]
+    assert run.t[-1] == 15.0
+    assert np.allclose(run["e"][0], (0.68, -0.41, -0.10), atol=1e-12)
+    assert (np.sqrt((run["e"] ** 2).mean(axis=0)) <= (0.124, 0.074, 0.018)).all()
+    assert (np.abs(run.u).max(axis=0) <= 1.5 * np.abs(slow.u).max(axis=0)).all()
+    assert slow.meta["law"]["Lambda"] == [1.0, 1.0, 1.0]
+    assert delta.min() >= 0
+    assert delta.max() <= STROKE
+    keys = [f"rmse_{name}" for name in ("phi_rad", "theta_rad", "delta_m")]
+    for prefix, met in (("", True), ("lambda_one_", False), ("document_", False)):
+        table = np.array([large.metrics[prefix + key] for key in keys])
+        assert (table <= (0.124, 0.074, 0.018)).all() == met
+
+
+def test_what_the_bound_allows_is_neither_exceeded_nor_used_up(large, outcome):
+    for found in (large, outcome):
+        assert -1 < found.metrics["error_over_envelope"] < 0.9
+        assert 0.5 < found.metrics["uncertainty_over_stated"] < 1
+
+
+def test_a_push_beyond_the_stated_one_breaks_the_bound():
+    """Three times the push that was stated: V leaves its level, errors their bound."""
+    law = RobustControl(crane_model(), **GAINS)
+    task = CraneTask(closed_form(crane()), "near", 12.0, 1e-3, 75.0, "native", False)
+    stated = CraneTask(task.form, "near", 12.0, 1e-3, 25.0, "native", False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = task.track(law, joint_path(law.machine), stated.stated_uncertainty(law.embedded))
+    assert (found.robustness.dbar > found.robustness.stated).any()
+    assert found.robustness.V_left > 1
+    assert found.robustness.e_left > 1
+
+
+def test_an_unknown_start_is_refused():
+    with pytest.raises(FramefreeError, match="one of near, large, got far"):
+        Crane(start="far").run(progress=False)
+
+
+def test_mujoco_moves_the_crane_alike():
+    """The first second, from large errors."""
+    pytest.importorskip("mujoco", reason="needs the extra `models`")
+    law, form = RobustControl(crane_model(), **LARGE_GAINS), closed_form(crane())
+    path = joint_path(law.machine)
+    native, mujoco = (
+        CraneTask(form, "large", 1.0, 5e-4, 25.0, plant, False).track(law, path)
+        for plant in ("native", "mujoco")
+    )
+    assert mujoco.run.meta["options"]["plant"] == "mujoco"
+    assert 1e-9 < apart(native.run, mujoco.run) < 2e-4
+    # V, which MuJoCo's motion gives, changes as our equations say at its states.
+    assert mujoco.balance() < 1e-2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", ["near", "large"])
+def test_crane_keeps_its_promises_on_mujoco(start):
+    pytest.importorskip("mujoco", reason="needs the extra `models`")
+    found = Crane(start=start, plant="mujoco").run(progress=False)
+    assert broken(found) == []
+    assert found.metrics["plant_difference"] < 1e-3
 
 
 def test_balance_of_V_tells_wrong_accelerations():
@@ -125,6 +202,62 @@ def test_reconfigured_crane_keeps_its_promises():
     before = told.t < 10.0
     assert np.array_equal(told.x[before], untold.x[before])
     assert len(told.meta["events"]) == 1
+
+
+@pytest.fixture(scope="module")
+def moved():
+    return CraneReconfigured(change="mount", duration=16.0).run(progress=False)
+
+
+def test_the_loop_of_the_crane_changes_while_it_runs(moved):
+    """The elbow jumps to where the law of cosines puts it; the driven joints do not."""
+    assert broken(moved) == []
+    run = moved.runs["told"]
+    names = run.machine.x_names
+    k = int(np.argmin(np.abs(run.t - 8.0)))
+    x = dict(zip(names, run.x.T, strict=True))
+    for q in COORDINATES:
+        assert abs(x[q][k] - x[q][k - 1]) < 1e-3
+    length, sides = 0.425 + x["delta"], np.where(run.t < 8.0 - 1e-9, 0.35, 0.40)
+    cosine = (length**2 - 0.35**2 - sides**2) / (2 * 0.35 * sides)
+    assert np.abs(np.cos(x["zeta"]) - cosine).max() < 1e-9
+    assert 0.1 < abs(x["zeta"][k] - x["zeta"][k - 1]) < 0.3
+    assert moved.metrics["untold_kappa_exceeded"] == "delta"
+
+
+def test_jumps_above_the_level_are_seen(moved):
+    """V rises above its level at the exchange; a level that is never regained is infinite."""
+    tracking = Tracking(moved.runs["told"], None, FakeBound(np.inf))
+    assert between_jumps(tracking, 8.0)[1] == 0.0
+    assert between_jumps(Tracking(moved.runs["told"], None, FakeBound(1e-30)), 8.0)[0] == np.inf
+    assert moved.metrics["level_regained_s"] > 0
+
+
+class FakeBound:
+    """A level and nothing else."""
+
+    def __init__(self, level):
+        self.bound = SimpleNamespace(V=level)
+
+
+def test_the_pin_of_the_crane_is_moved_on_mujoco():
+    """Around the exchange alone: a run of one second, moved at half time."""
+    pytest.importorskip("mujoco", reason="needs the extra `models`")
+    scenario = CraneReconfigured(change="mount", duration=1.0)
+    plant = crane().tunable(*scenario.new.plant)
+    law = RobustControl(crane_model().tunable(*scenario.new.law), **GAINS)
+    form = closed_form(plant)
+    native, mujoco = (
+        replace(scenario, plant=name)._tracked(law, form, False, informed=True)
+        for name in ("native", "mujoco")
+    )
+    assert native.run.meta["events"][0]["jump_x"] > 0.1
+    assert 1e-9 < apart(native.run, mujoco.run) < 1e-3
+
+
+def test_an_unknown_change_is_refused():
+    with pytest.raises(FramefreeError, match="one of arm, mount, got leg"):
+        CraneReconfigured(change="leg").run(progress=False)
 
 
 def test_a_model_that_was_not_updated_is_not_the_new_one():

@@ -5,10 +5,12 @@ import numpy as np
 import pytest
 
 from framefree.gallery.machines.multicopter_load import tricopter_and_load, tricopter_with_load
+from framefree.gallery.machines.multicopters import quadcopter
 from framefree.gallery.scenarios.prototypes import flights
 from framefree.gallery.scenarios.prototypes.attitude import Attitude
 from framefree.gallery.scenarios.prototypes.bicopter_circle import BicopterCircle
-from framefree.gallery.scenarios.prototypes.drives import PropellerDrive, TiltDrive
+from framefree.gallery.scenarios.prototypes.cart_pole import CartPole
+from framefree.gallery.scenarios.prototypes.drives import quadcopter_drive
 from framefree.gallery.scenarios.prototypes.flight_scenario import ERROR, rate_error
 from framefree.gallery.scenarios.prototypes.pvtol import Pvtol
 from framefree.gallery.scenarios.prototypes.quad_flip import QuadFlip
@@ -18,6 +20,7 @@ from framefree.gallery.scenarios.prototypes.scara import Scara
 from framefree.gallery.scenarios.prototypes.tricopter import Tricopter
 from framefree.gallery.scenarios.prototypes.tricopter_load import TricopterLoad
 from framefree.motion import equations
+from framefree.simulate import TiltDrive
 from framefree.simulate.measures import rms
 
 ALL = (
@@ -48,6 +51,21 @@ def kept(outcome):
 @pytest.mark.parametrize("scenario", ALL, ids=lambda s: s.name)
 def test_all_that_is_promised_holds(scenario):
     kept(scenario().run(progress=False))
+
+
+def test_a_pole_is_caught_and_its_region_confirmed():
+    outcome = CartPole(starts=100).run(progress=False)
+    assert not [promise for promise in outcome.promises if not promise.holds]
+    assert outcome.metrics["starts_home"] == outcome.metrics["starts"] == 100
+
+
+@pytest.mark.slow
+def test_a_pole_that_falls_breaks_promises():
+    outcome = CartPole(starts=20, angle_deg=85.0).run(progress=False)
+    assert {promise.text for promise in outcome.promises if not promise.holds} >= {
+        "the start lies in the region (V by its level)",
+        "largest error at the end (m, rad, m/s, rad/s)",
+    }
 
 
 @pytest.mark.slow
@@ -87,7 +105,9 @@ def test_all_ways_to_fly_are_reported_beside_each_other():
     assert any("chosen by comparison" in note for note in outcome.notes)
     bounds = [promise.bound for promise in outcome.promises]
     assert bounds[:3] == [0.027, 2.5, 1.2]
-    assert bounds[3:] == pytest.approx([1.5 * bar for bar in bounds[:3]])
+    assert bounds[3:6] == pytest.approx([1.5 * bar for bar in bounds[:3]])
+    (asked,) = outcome.promises[6:]  # what the reference asks for beyond the limits
+    assert "limits" in asked.text
 
 
 @pytest.mark.parametrize(
@@ -171,7 +191,7 @@ def slopes(drive, u):
 
 def test_propellers_follow_as_the_force_filter_was_designed():
     hover = np.full(4, 1.001 * 9.81 / 4)
-    drive = PropellerDrive()
+    drive = quadcopter_drive(quadcopter())
     rate, out, A, *_ = slopes(drive, hover)
     assert np.abs(rate).max() < 1e-6
     assert np.allclose(out.ravel(), hover)
@@ -184,7 +204,7 @@ def test_propellers_follow_as_the_force_filter_was_designed():
 def test_yaw_torque_answers_with_66_rad_per_s():
     """The zero of the rotors' reaction cancels the slow pole."""
     hover = np.full(4, 1.001 * 9.81 / 4)
-    _, _, A, B, C, D = slopes(PropellerDrive(), hover)
+    _, _, A, B, C, D = slopes(quadcopter_drive(quadcopter()), hover)
     yaw = np.array([-1.0, 1.0, -1.0, 1.0])
     for w in (5.0, 66.0, 300.0):
         gain = (C @ np.linalg.solve(1j * w * np.eye(8) - A, B) + D) @ yaw

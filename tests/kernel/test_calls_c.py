@@ -32,7 +32,7 @@ def program(tunable=False):
     tip = arm.bodies[-1].name
     levels = [[FrameControl(tip, "target", 100.0)], [JointControl(arm, X0, Kp=20.0)]]
     law = LimitedTaskControl(arm, levels)
-    return law, law.program(TARGET)
+    return law, law.program(TARGET, signals=False).made
 
 
 @needs_gcc

@@ -106,6 +106,16 @@ def test_everything_is_drawn(page):
     assert "WebGL is not supported" not in page.inner_text("body")
 
 
+def test_no_button_uploads_data(page):
+    """Plotly offers to share charts by its own server: the report knows neither."""
+    buttons = page.evaluate(
+        """[...document.querySelectorAll(".modebar-btn")].map(b => b.dataset.title)"""
+    )
+    assert buttons
+    assert not [words for words in buttons if re.search("share|cloud|studio", words, re.I)]
+    assert page.locator(".figure").first.evaluate("e => e._context.plotlyServerURL") == ""
+
+
 def test_the_slider_moves_the_machine(page):
     set_time(page, 0.0)
     start = picture(page)

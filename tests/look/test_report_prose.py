@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from framefree.look.report.prose import body, brief, headline, inline, meanings, number, paragraphs
+from framefree.look.report.prose import (
+    body,
+    brief,
+    headline,
+    inline,
+    meanings,
+    metric_name,
+    number,
+    paragraphs,
+)
 
 TEXT = """First line.
 
@@ -78,3 +87,10 @@ def test_nested_data_in_a_line():
     }
     assert brief(data) == "Noise (x 0.1, list 1, 2.5, machine arm)"
     assert len(brief(list(range(1000)))) == 280
+
+
+def test_metrics_have_names_and_units():
+    assert metric_name("end_position_rms_m") == ("end position rms", "m")
+    assert metric_name("top_speed_rad_per_s") == ("top speed", "rad/s")
+    assert metric_name("torque_max_nm") == ("torque max", "N m")
+    assert metric_name("speedup") == ("speedup", "")

@@ -45,7 +45,7 @@ def test_wrench_is_the_gradient_of_the_potential(which):
 @pytest.mark.parametrize("which", range(3))
 def test_relaxed_at_rest(which):
     spring = random_springs(np.random.default_rng(0))[which]
-    assert abs(float(spring.potential(casadi.DM(spring.rest)))) < 1e-14
+    assert abs(float(spring.potential(casadi.DM(spring.rest))) - spring.offset) < 1e-13
     assert np.abs(np.array(spring.wrench(casadi.DM(spring.rest)))).max() < 1e-13
 
 
@@ -61,17 +61,24 @@ def point_potential(points_a, points_b, stiffness, G):
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 10])
-def test_point_springs_reduce_up_to_a_constant(n):
+def test_point_springs_reduce_with_the_energy_that_is_left_at_rest(n):
     rng = np.random.default_rng(n)
     for _ in range(10):
         a, b, k = rng.normal(size=(n, 3)), rng.normal(size=(n, 3)), rng.uniform(0.5, 3.0, n)
         spring = Spring.of_points("s", "a", "b", a, b, k)
-        offsets = [
-            point_potential(a, b, k, G) - float(spring.potential(casadi.DM(G)))
-            for G in (random_pose(rng) for _ in range(10))
-        ]
-        assert np.ptp(offsets) < 1e-11
-        assert min(offsets) > -1e-11  # the rest pose found is the lowest there is
+        for G in (random_pose(rng) for _ in range(10)):
+            expected = point_potential(a, b, k, G)
+            assert float(spring.potential(casadi.DM(G))) == pytest.approx(expected, rel=1e-11)
+            # The rest pose is the lowest there is, and its energy is the offset.
+            assert spring.offset < expected + 1e-11
+        at_rest = point_potential(a, b, k, spring.rest)
+        assert spring.offset == pytest.approx(at_rest, rel=1e-9, abs=1e-12)
+
+
+def test_two_springs_that_pull_against_each_other_keep_their_energy():
+    spring = Spring.of_points("s", "a", "b", [[1, 0, 0], [-1, 0, 0]], np.zeros((2, 3)), 7.0)
+    assert spring.offset == pytest.approx(7.0)
+    assert float(spring.potential(casadi.DM(np.eye(4)))) == pytest.approx(7.0)
 
 
 def test_matching_points_reduce_to_their_moments():

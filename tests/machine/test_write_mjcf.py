@@ -255,7 +255,7 @@ def test_everything_that_cannot_be_said_is_named():
             Joint("je", Prismatic("x"), "a", "e"),
         ),
         springs=(Spring("s", "a", "b", solid),),
-        loops=(Loop("l", "hinge", "a", "b", axis="x"),),
+        loops=(Loop("l", "slider", "a", "b", axis="x"),),
         couplings=(
             Coupling("k", "ja", ("jc",), Polynomial([1.0, 2, 3, 4, 5, 6])),
             Coupling("m", "je", ("ja", "jc"), Linear((1.0, 2.0))),
@@ -278,7 +278,8 @@ def test_everything_that_cannot_be_said_is_named():
         "joint `jd`: MJCF cannot describe its continuous spring",
         "body `d`: MuJoCo needs principal moments of inertia that are positive and keep the "
         "triangle inequality, got [0.0, 0.0, 0.0] kg m^2",
-        'loop `l`: MJCF has no hinge loop; `without="equality"` leaves out all loops and couplings',
+        'loop `l`: MJCF has no slider loop; `without="equality"` leaves out all loops and '
+        "couplings",
         "coupling `k`: MJCF has only polynomials up to the fourth power",
         "coupling `m`: MJCF couples one coordinate of a slide or hinge to one other",
         'actuator `t`: MJCF has no TiltingPropeller; `without="actuator"` leaves out all',

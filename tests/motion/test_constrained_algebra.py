@@ -4,7 +4,8 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from framefree.motion.constrained.algebra import MassFactor, Orthogonal, RowSpace
+from framefree.motion.constrained.algebra import MassFactor, RowSpace
+from framefree.motion.constrained.orthogonal import Orthogonal
 
 
 def spd(rng, n, branches=True):

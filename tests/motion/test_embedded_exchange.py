@@ -106,6 +106,8 @@ def test_shares_add_up(build):
     assert np.allclose(found.Gamma.sum(axis=1), eom.mass(given["q"]), rtol=1e-10, atol=1e-9)
     assert np.allclose(np.nansum(found.inertia, axis=1), 1.0, atol=1e-6)
     assert np.allclose(found.kinetic.sum(axis=1), 1.0)
+    assert np.allclose(found.C.sum(axis=1), eom.coriolis(given["q"], given["v"]), atol=1e-8)
+    assert np.allclose(found.h.sum(axis=1), eom.bias(given["q"], given["v"]), atol=1e-8)
     assert (found.kinetic >= -1e-12).all()
     diagonal = np.diagonal(found.inertia, axis1=2, axis2=3)
     assert ((diagonal >= -1e-12) & (diagonal <= 1 + 1e-12)).all()

@@ -10,8 +10,8 @@ from random_machines import random_machine, random_state, relative_error
 
 from framefree.machine import MachineError, motors
 from framefree.motion import Constrained, Embedded, Maximal, Redundant, Tree
+from framefree.motion.body_factors import BODY_FACTORS
 from framefree.motion.regressor import moments_of_vector, moments_vector
-from framefree.motion.tree.coriolis import BODY_FACTORS
 from framefree.motion.unknowns import unknown_paths
 from framefree.motion.velocity_terms import body_term
 

@@ -7,7 +7,7 @@ from simulate_machines import PD, Sine, pendulum, slider
 
 from framefree.control.law import Command, OpenLoop
 from framefree.errors import FramefreeWarning
-from framefree.simulate import Run, SimulationError, simulate
+from framefree.simulate import Change, Run, SimulationError, simulate
 
 
 class Singular(PD):
@@ -77,12 +77,43 @@ def test_an_unstable_loop_in_mujoco(integrator, tmp_path, monkeypatch):
     assert np.isfinite(caught.value.state[1]).all()
 
 
-def test_one_of_many():
+def test_one_of_many_ends_only_itself(tmp_path):
+    """The others are the same, bit by bit, as without it; it is recorded until it ends."""
+    machine, options = slider(), {"duration": 2.0, "dt": 1e-3, "every": 10}
+    law = Singular(machine)
+    with pytest.warns(FramefreeWarning, match="1 of 3 trajectories ended early.*trajectory 1 is"):
+        run = simulate(machine, law, x0=[[50.0], [0.1], [60.0]], out=tmp_path / "many", **options)
+    alone = simulate(machine, law, x0=[[50.0], [60.0]], **options)
+    np.testing.assert_array_equal(run.x[[0, 2]], alone.x)
+    np.testing.assert_array_equal(run["kinetic"][[0, 2]], alone["kinetic"])
+    with pytest.raises(SimulationError) as caught:
+        simulate(machine, law, x0=[0.1], **options)
+    (told,) = run.failures
+    assert (told["trajectory"], told["time"]) == (1, caught.value.time)
+    kept = len(caught.value.run)
+    assert 0 < kept < len(run)
+    np.testing.assert_array_equal(run.x[1, :kept], caught.value.run.x)
+    assert np.isnan(run.x[1, kept:]).all()
+    assert Run.load(tmp_path / "many").failures == run.failures
+
+
+def test_all_of_many():
     machine = slider()
     with pytest.raises(SimulationError, match="of trajectory 1 is not finite") as caught:
-        simulate(machine, Singular(machine), x0=[[50.0], [0.1], [60.0]], duration=2.0, dt=1e-3)
-    assert caught.value.run.x.shape[0] == 3
+        simulate(machine, Singular(machine), x0=[[0.2], [0.1]], duration=2.0, dt=1e-3)
+    assert caught.value.run.x.shape[0] == 2
     assert np.isfinite(caught.value.run.x).all()
+
+
+def test_one_of_many_ends_before_an_event():
+    machine = slider()
+    law, change = Singular(machine), Change(1.9, law=OpenLoop(machine, lambda t: 0.0))
+    options = {"duration": 2.0, "dt": 1e-3, "every": 10, "events": [change]}
+    with pytest.warns(FramefreeWarning, match="1 of 2 trajectories"):
+        run = simulate(machine, law, x0=[[0.1], [50.0]], **options)
+    alone = simulate(machine, law, x0=[[50.0]], **options)
+    np.testing.assert_array_equal(run.x[1], alone.x[0])
+    assert np.isnan(run.x[0, -1]).all()
 
 
 def test_a_bad_first_state():

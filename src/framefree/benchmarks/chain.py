@@ -42,7 +42,7 @@ def run() -> dict[str, object]:
 def law_of(n: int) -> EndEffectorControl:
     """Return law III of a chain of n bodies, with an obstacle."""
     obstacle = Sphere((0.5, 0.3, 0.1), 0.1)
-    return EndEffectorControl(chain(n), avoidance=Avoidance([obstacle], energy=0.02, radius=0.03))
+    return EndEffectorControl(chain(n), avoidance=Avoidance([obstacle], radius=0.03))
 
 
 def straight(law: EndEffectorControl) -> Any:

@@ -9,16 +9,19 @@ from typing import Any
 import numpy as np
 
 from framefree.benchmarks.peers import pinocchio, to_pinocchio
-from framefree.benchmarks.timing import speedup
+from framefree.benchmarks.timing import circumstances, in_turns, speedup
 from framefree.errors import FramefreeError
 from framefree.gallery.machines.arms import ball_chain
 from framefree.kernel import compile
+from framefree.kernel.measure import operations, peak_flops
 from framefree.machine import Machine
 from framefree.machine.layouts import layout
 from framefree.machine.read import read
 from framefree.motion import equations
 
 STATES = 1024
+NATIVE = {"forward": "abaInParallel", "inverse": "rneaInParallel"}
+"""Quantities that Pinocchio computes for many states in C++, and the names of its functions."""
 
 
 def run() -> dict[str, object]:
@@ -27,6 +30,7 @@ def run() -> dict[str, object]:
         **_Robot("panda", "panda_description/urdf/panda.urdf", "fixed").figures(),
         **_Robot("humanoid", "talos_data/robots/talos_reduced.urdf", "free").figures(),
         **_chains(),
+        **circumstances("pin", "example-robot-data"),
     }
 
 
@@ -75,6 +79,7 @@ class _Robot:
         self.v, self.a = rng.normal(size=(2, STATES, self.machine.nv))
         q, v = order.x_to(self.x), order.v_to(self.x, self.v)
         a = order.v_to(self.x, self.a)
+        self.columns = tuple(np.asfortranarray(part.T) for part in (q, v, a))
         self.rows = [tuple(part.copy() for part in row) for row in zip(q, v, a, strict=True)]
 
     def _model(self, path: Path, base: str) -> Any:
@@ -99,19 +104,39 @@ class _Robot:
                 lambda q, v, a: pin.computeABADerivatives(model, data, q, v, a),
             ),
         }
-        figures: dict[str, object] = {
-            f"{self.name}.{quantity}.batch_speedup": self._batch(quantity, arguments, peer)
-            for quantity, (arguments, peer) in peers.items()
-        }
+        figures: dict[str, object] = {}
+        for quantity, (arguments, peer) in peers.items():
+            figures |= self._batch(quantity, arguments, peer)
         figures[f"{self.name}.forward.single_speedup"] = self._single()
         figures[f"{self.name}.forward.compile_seconds"] = self._compile_seconds()
         return figures
 
-    def _batch(self, quantity: str, arguments: tuple, peer: Callable[..., Any]) -> float:
-        kernel = self.eom.kernel(quantity)
-        return speedup(
-            lambda: kernel(*arguments), lambda: [peer(*row) for row in self.rows], repeats=25
-        )
+    def _batch(
+        self, quantity: str, arguments: tuple[np.ndarray, ...], peer: Callable[..., Any]
+    ) -> dict[str, object]:
+        """Compare a batch with a loop in Python, and with one in C++ where the peer has it."""
+        kernel, key = self.eom.kernel(quantity), f"{self.name}.{quantity}"
+        calls = {
+            "ours": lambda: kernel(*arguments),
+            "python": lambda: [peer(*row) for row in self.rows],
+        }
+        if quantity in NATIVE:
+            calls["native"] = self._native(NATIVE[quantity])
+        timings = in_turns(calls, repeats=25)
+        ours = timings["ours"]
+        figures: dict[str, object] = {f"{key}.batch_speedup": timings["python"].best / ours.best}
+        if "native" in timings:
+            figures[f"{key}.native_batch_speedup"] = timings["native"].best / ours.best
+        for name, timing in timings.items():
+            figures[f"{key}.batch_spread.{name}"] = timing.spread
+        figures[f"{key}.flops_share"] = operations(kernel) * STATES / ours.best / peak_flops()
+        return figures
+
+    def _native(self, name: str) -> Callable[[], object]:
+        """Return Pinocchio's own loop over all states, with one thread, into an array."""
+        pool, call = self.pin.ModelPool(self.model, 1), getattr(self.pin, name)
+        result = np.zeros((self.model.nv, STATES), order="F")
+        return lambda: call(1, pool, *self.columns, result)
 
     def _single(self) -> float:
         kernel, pin, model, data = self.eom.forward, self.pin, self.model, self.data

@@ -12,6 +12,7 @@ from framefree.certify.confirm import confirm
 from framefree.certify.mass_search import REACH, MassBounds, closed_search, search
 from framefree.certify.proof import proved_bounds
 from framefree.certify.report import Finding, Verdict
+from framefree.certify.slides import unbounded_slides
 from framefree.certify.subject import Subject
 from framefree.machine.units import SINGULAR
 
@@ -20,6 +21,10 @@ QUICKLY, CONFIRMED = 20_000, 1_000_000
 """Random configurations at which the bounds are tried."""
 MANY = 16
 """Number of velocities up to which the test of definiteness is compiled."""
+
+
+ROUNDING = 1e-13
+"""Error of a measured eigenvalue of M, relative to the largest."""
 
 
 def mass_bounds(subject: Subject, thorough: bool = False) -> Iterator[Finding]:
@@ -41,7 +46,8 @@ def _findings(subject: Subject, bounds: MassBounds, thorough: bool) -> Iterator[
     yield _smallest(subject, bounds, how)
     yield _largest(subject, bounds, how)
     if not subject.closed:
-        yield from _proved(subject, bounds)
+        yield _class(subject)
+        yield from _proved(subject, bounds, thorough)
         yield _confirmed(subject, bounds, CONFIRMED if thorough else QUICKLY)
     yield _margin(bounds)
     name = "mass_condition"
@@ -56,20 +62,38 @@ def _findings(subject: Subject, bounds: MassBounds, thorough: bool) -> Iterator[
     )
 
 
-def _proved(subject: Subject, bounds: MassBounds) -> Iterator[Finding]:
-    """Give the bounds that hold at every configuration; what was measured must lie within."""
-    proved = proved_bounds(subject.open, subject.scale)
-    sides = (
-        ("min", proved.low, proved.reason_low, bounds.smallest, 1),
-        ("max", proved.high, proved.reason_high, bounds.largest, -1),
+def _class(subject: Subject) -> Finding:
+    """Tell whether M is bounded by the kind of machine, whatever its numbers are."""
+    name, slides = "unbounded_slides", unbounded_slides(subject.open)
+    words = (
+        f"`{slide.coordinate}` across the axis of `{slide.turning}`, which carries it"
+        for slide in slides
     )
-    how = "exact: M is constant" if proved.exact else "proved from lengths, masses and inertias"
-    for which, value, reason, extreme, sign in sides:
+    return Finding(
+        name,
+        Verdict.WARN if slides else Verdict.PASS,
+        _MEANINGS[name],
+        len(slides),
+        0,
+        note="; ".join(words),
+        remedy="give them limits: proofs that need a bound on M hold only within them",
+    )
+
+
+def _proved(subject: Subject, bounds: MassBounds, thorough: bool) -> Iterator[Finding]:
+    """Give the bounds that hold at every configuration; what was measured must lie within."""
+    proved = proved_bounds(subject.open, subject.scale, thorough=thorough)
+    sides = (
+        ("min", proved.low, proved.reason_low, proved.how_low, bounds.smallest, 1),
+        ("max", proved.high, proved.reason_high, proved.how_high, bounds.largest, -1),
+    )
+    for which, value, reason, how, extreme, sign in sides:
         name = f"mass_eigenvalue_{which}_proved"
         if value is None:
             yield Finding.skipped(name, _MEANINGS[name], f"no proof: {reason}")
             continue
-        within = sign * value <= sign * extreme.value * (1 + sign * 1e-9)
+        rounding = ROUNDING * bounds.largest.value
+        within = sign * value <= sign * extreme.value * (1 + sign * 1e-9) + rounding
         yield Finding(
             name,
             Verdict.PASS if within else Verdict.FAIL,
@@ -88,7 +112,7 @@ def _confirmed(subject: Subject, bounds: MassBounds, states: int) -> Finding:
             "M is singular" if not low > 0 else f"more than {MANY} velocities take long to compile"
         )
         return Finding.skipped(name, _MEANINGS[name], why)
-    rounding = 1e-13 * high
+    rounding = ROUNDING * high
     outside = confirm(
         subject.bare,
         low * (1 - 1e-9) - rounding,
@@ -175,6 +199,8 @@ def _within(subject: Subject) -> str:
 
 
 _MEANINGS = {
+    "unbounded_slides": "joints that slide without limits across an axis that carries them turning "
+    "about it: with none, M is bounded at all configurations by the kind of the machine",
     "mass_eigenvalue_min_proved": "no eigenvalue of M is smaller than this, at any configuration",
     "mass_eigenvalue_max_proved": "no eigenvalue of M is larger than this, at any configuration",
     "mass_bounds_outside": "random configurations at which M leaves the bounds that were found",

@@ -117,7 +117,7 @@ class MassSearch:
             slope = self._slope(x, D * step, self.scale * here.u).full()[:, 0]
             return unit * here.value, unit * D * slope
 
-        lower, upper = _room(self.machine, x, self.units)
+        lower, upper = room(self.machine, x, self.units)
         result = minimize(
             cost,
             np.zeros(self.machine.nv),
@@ -185,7 +185,7 @@ def worst_condition(masses: np.ndarray) -> float:
     return float((values[:, -1] / values[:, 0]).max())
 
 
-def _room(machine: Machine, x: np.ndarray, units: Units) -> tuple[np.ndarray, np.ndarray]:
+def room(machine: Machine, x: np.ndarray, units: Units) -> tuple[np.ndarray, np.ndarray]:
     """Return how far each velocity may move x (nv,), in natural units, before a limit."""
     lower, upper = np.full(machine.nv, -REACH), np.full(machine.nv, REACH)
     for joint in machine.joints:

@@ -20,12 +20,16 @@ from framefree.cli.arguments import (
     LeftOut,
     MachineName,
     PackageFolders,
+    ScenarioCommand,
     is_model,
+    is_python,
     machine_of,
     near,
+    own_machine,
     scenario_of,
     task_of,
 )
+from framefree.cli.campaign import campaign
 from framefree.cli.printing import err, first_line, out, print_result, rows_of, table_of
 from framefree.errors import FramefreeError, FramefreeWarning
 
@@ -59,13 +63,22 @@ def _options(
     pass
 
 
+app.command(cls=ScenarioCommand)(campaign)
+
+
+def _marked(scenario: Any) -> str:
+    """Return what a scenario is, and the extras that it needs."""
+    extras = "".join(f" [{extra}]" for extra in scenario.extras)
+    return scenario.summary() + extras
+
+
 @app.command("list")
 def list_(as_json: AsJson = False) -> None:
     """List the gallery: scenarios that `run` takes, and machines."""
     from framefree.gallery import MACHINES
     from framefree.gallery.scenarios import SCENARIOS
 
-    scenarios = {name: scenario.summary() for name, scenario in SCENARIOS.items()}
+    scenarios = {name: _marked(scenario) for name, scenario in SCENARIOS.items()}
     machines = {name: first_line(make.__doc__) for name, make in MACHINES.items()}
     if as_json:
         print(json.dumps({"scenarios": scenarios, "machines": machines}, indent=2))
@@ -78,11 +91,15 @@ def list_(as_json: AsJson = False) -> None:
             table.add_row(Text(name), Text(words))
         out.print(table)
         out.print()
-    out.print("framefree run NAME runs a scenario.")
+    out.print(
+        "framefree run NAME runs a scenario; one with [EXTRA] needs: "
+        'pip install "framefree[EXTRA]"',
+        markup=False,
+    )
     out.print("framefree show NAME draws a machine; check and export take the same names.")
 
 
-@app.command()
+@app.command(cls=ScenarioCommand)
 def run(
     name: Annotated[str, typer.Argument(help="A scenario of the gallery: see `framefree list`.")],
     settings: Annotated[
@@ -190,8 +207,15 @@ def check(
         list[str] | None,
         typer.Option(
             help="Compare Coriolis matrices and coordinates: skew, kirchhoff, adjoint, quasi, "
-            "christoffel, euler, printed, or all; may be repeated."
+            "christoffel, euler, printed, quaternion, task, task_euler, or all; may be repeated."
         ),
+    ] = None,
+    frame: Annotated[
+        str | None, typer.Option(help="End frame of the parametrisations task and task_euler.")
+    ] = None,
+    delta: Annotated[
+        float | None,
+        typer.Option(help="Bounds of M in Euler angles, this far (rad) from pitch 90 degrees."),
     ] = None,
     length: Annotated[
         float | None,
@@ -210,23 +234,31 @@ def check(
 
     if page is not None:
         check_place(page, guard=True)
-    subject = machine if is_model(machine) else machine_of(machine, base, packages, without)
-    reading: dict[str, Any] = {}
-    if subject is machine:
-        reading = {"base": base, "packages": packages, "without": without or ()}
+    subject: Any = machine
+    more: dict[str, Any] = {}
+    if is_python(machine):
+        own = own_machine(machine, base, packages, without)
+        subject, more = own.machine, own.matrices
+    elif is_model(machine):
+        more = {"base": base, "packages": packages, "without": without or ()}
+    else:
+        subject = machine_of(machine, base, packages, without)
     report = examine(
         subject,
         thorough=thorough,
         parametrisations=parametrisation or (),
+        frame=frame,
+        delta=delta,
         length=length,
         progress=not as_json,
-        **reading,
+        **more,
     )
     if page is not None:
         from framefree.look.report import write
         from framefree.look.report.checked import check_page
 
-        write(check_page(report, machine_of(machine, base, packages, without)), page)
+        shown = subject if is_python(machine) else machine_of(machine, base, packages, without)
+        write(check_page(report, shown), page)
     if as_json:
         print(json.dumps(report.to_dict(), indent=2))
     else:

@@ -4,13 +4,16 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
+from framefree.cli.printing import print_scenario
 from framefree.errors import FramefreeError
 
 if TYPE_CHECKING:
+    from framefree.cli.python_file import PythonFile
     from framefree.gallery.shared.scenario import Scenario
     from framefree.learn import LearningTask
     from framefree.machine import Machine
@@ -18,7 +21,11 @@ if TYPE_CHECKING:
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 Base = Annotated[str | None, typer.Option(help="What holds the root link: fixed or free.")]
 MachineName = Annotated[
-    str, typer.Argument(help="A file, robot_descriptions:NAME, or a machine of the gallery.")
+    str,
+    typer.Argument(
+        help="A model file, a Python file that defines `machine`, robot_descriptions:NAME, or a "
+        "machine of the gallery."
+    ),
 ]
 PackageFolders = Annotated[
     list[Path] | None,
@@ -27,6 +34,11 @@ PackageFolders = Annotated[
 LeftOut = Annotated[
     list[str] | None, typer.Option("--without", help="What to leave out; may be repeated.")
 ]
+
+
+def is_python(name: str) -> bool:
+    """Whether a name is that of a Python file."""
+    return Path(name).suffix == ".py"
 
 
 def is_model(name: str) -> bool:
@@ -41,6 +53,8 @@ def machine_of(
     from framefree.gallery import MACHINES, gallery_machine
     from framefree.machine.read import read
 
+    if is_python(name):
+        return own_machine(name, base, packages, without).machine
     if is_model(name):
         return read(name, base=base, packages=packages, without=without or ())
     if packages or without:
@@ -53,6 +67,20 @@ def machine_of(
             f"the gallery has: {', '.join(MACHINES)}"
         )
     return gallery_machine(name, base)
+
+
+def own_machine(
+    name: str, base: str | None, packages: list[Path] | None, without: list[str] | None
+) -> "PythonFile":
+    """Run a Python file that defines a machine."""
+    from framefree.cli.python_file import python_file
+
+    if base or packages or without:
+        raise FramefreeError(
+            f"`{name}` makes its machine itself: `--base`, `--packages` and `--without` say how a "
+            "model file is read"
+        )
+    return python_file(name)
 
 
 def near(name: str, known: Iterable[str]) -> str:
@@ -69,6 +97,12 @@ def scenario_of(name: str, settings: list[str], plant: str | None) -> "Scenario"
         raise FramefreeError(
             f"there is no scenario `{name}`; {near(name, SCENARIOS)}the gallery has: "
             + ", ".join(SCENARIOS)
+        )
+    missing = SCENARIOS[name].missing()
+    if missing:
+        raise FramefreeError(
+            f"`{name}` needs what is not installed; install it with: "
+            f'pip install "framefree[{",".join(missing)}]"'
         )
     texts: dict[str, str] = {}
     for setting in settings:
@@ -99,3 +133,21 @@ def task_of(name: str, settings: list[str], plant: str | None) -> "LearningTask"
             + ", ".join(known)
         )
     return task
+
+
+class ScenarioCommand(TyperCommand):
+    """A command whose first argument is a scenario: with one, `--help` lists its settings."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Look for the name of a scenario before `--help` ends everything."""
+        from framefree.gallery.scenarios import SCENARIOS
+
+        ctx.meta["scenario"] = next((word for word in args if word in SCENARIOS), None)
+        return super().parse_args(ctx, args)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help of the command, and the scenario with its settings."""
+        super().format_help(ctx, formatter)
+        name = ctx.meta.get("scenario")
+        if name is not None:
+            print_scenario(name)

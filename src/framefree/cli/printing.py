@@ -1,5 +1,6 @@
 """What commands print: results, tables and figures."""
 
+import inspect
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -19,13 +20,31 @@ def print_result(result: "Result") -> None:
     if result.outcome is not None:
         for promise in result.outcome.promises:
             mark, style = ("✓", "green") if promise.holds else ("✗", "bold red")
-            words = f" {promise.text}: {promise.value:.4g} (bound {promise.bound:.4g})"
+            limit = f" ({promise.limit})" if promise.limit else ""
+            words = f" {promise.text}: {promise.measured}{limit}"
             out.print(Text(mark, style=style).append(words, style="default"), soft_wrap=True)
         out.print(table_of("metrics", {**result.outcome.metrics, **wall(result)}))
     if result.trouble:
         err.print(result.trouble, style="bold red", highlight=False, markup=False, soft_wrap=True)
     if result.report is not None:
         out.print(f"report: {result.report}", highlight=False, markup=False, soft_wrap=True)
+
+
+def print_scenario(name: str) -> None:
+    """Print what a scenario shows, and its settings with their defaults."""
+    from framefree.gallery.scenarios import SCENARIOS
+
+    scenario = SCENARIOS[name]
+    for paragraph in inspect.cleandoc(scenario.__doc__ or "").split("\n\n"):
+        out.print(Text(" ".join(paragraph.split())))
+        out.print()
+    table = Table(box=None)
+    out.print(f"settings of {name}, changed by --set KEY=VALUE:", highlight=False)
+    for column in ("setting", "default"):
+        table.add_column(column)
+    for key, default in scenario.settings().items():
+        table.add_row(Text(key, style="bold"), Text(repr(default)))
+    out.print(table)
 
 
 def wall(result: "Result") -> dict[str, Any]:

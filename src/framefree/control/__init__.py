@@ -11,8 +11,17 @@ if TYPE_CHECKING:
     from framefree.control.computed_torque import ComputedTorque
     from framefree.control.contact import HybridControl
     from framefree.control.estimation import EncoderFilter, ForceObserver, InvariantFilter
+    from framefree.control.function_law import FunctionLaw
     from framefree.control.impedance import Impedance
-    from framefree.control.law import AnyLaw, Command, ControlError, Law, NumericLaw, OpenLoop
+    from framefree.control.law import (
+        AnyLaw,
+        Command,
+        ControlError,
+        Law,
+        NumericCommand,
+        NumericLaw,
+        OpenLoop,
+    )
     from framefree.control.passive import (
         AdaptivePassivity,
         EndEffectorPassivity,
@@ -55,12 +64,14 @@ _PLACES = {
     "EncoderFilter": "framefree.control.estimation",
     "ForceObserver": "framefree.control.estimation",
     "InvariantFilter": "framefree.control.estimation",
+    "FunctionLaw": "framefree.control.function_law",
     "HybridControl": "framefree.control.contact",
     "Impedance": "framefree.control.impedance",
     "AnyLaw": "framefree.control.law",
     "Command": "framefree.control.law",
     "ControlError": "framefree.control.law",
     "Law": "framefree.control.law",
+    "NumericCommand": "framefree.control.law",
     "NumericLaw": "framefree.control.law",
     "OpenLoop": "framefree.control.law",
     "InputLimits": "framefree.control.shared.limits",
@@ -103,6 +114,7 @@ __all__ = [
     "EndEffectorControl",
     "EndEffectorPassivity",
     "ForceObserver",
+    "FunctionLaw",
     "HybridControl",
     "Impedance",
     "InputLimits",
@@ -116,6 +128,7 @@ __all__ = [
     "Model",
     "ModelState",
     "MomentumObserver",
+    "NumericCommand",
     "NumericLaw",
     "Observing",
     "OpenLoop",

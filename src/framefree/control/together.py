@@ -98,6 +98,12 @@ class LawsTogether(Law):
         return tuple(f"{name}.{one}" for name, law in self.laws.items() for one in law.needs)
 
     @property
+    def shapes(self) -> Mapping[str, tuple[int, int]]:
+        """Rows and columns of these signals."""
+        laws = self.laws.items()
+        return {f"{name}.{one}": shape for name, law in laws for one, shape in law.shapes.items()}
+
+    @property
     def measures(self) -> tuple[str, ...]:
         """Names of the sensors that the laws read, each with that of its law."""
         return tuple(f"{name}.{one}" for name, law in self.laws.items() for one in law.measures)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from framefree.errors import FramefreeError
 from framefree.gallery.machines.arms import ball_chain, driven_iiwa, iiwa, revolute_chain
 from framefree.gallery.machines.auv import auv
+from framefree.gallery.machines.balancing import ball_on_plate, cart_pole
 from framefree.gallery.machines.chains import chain
 from framefree.gallery.machines.classics import (
     box,
@@ -29,7 +30,11 @@ from framefree.gallery.machines.dual_arm import (
 )
 from framefree.gallery.machines.finger_arm import finger_arm
 from framefree.gallery.machines.five_bar import five_bar
-from framefree.gallery.machines.multicopter_load import tricopter_and_load, tricopter_with_load
+from framefree.gallery.machines.multicopter_load import (
+    quadcopter_and_load,
+    tricopter_and_load,
+    tricopter_with_load,
+)
 from framefree.gallery.machines.multicopters import bicopter, crazyflie, quadcopter, tricopter
 from framefree.gallery.machines.planar import (
     planar_body,
@@ -42,6 +47,7 @@ from framefree.gallery.machines.planar import (
 from framefree.gallery.machines.quadruped import quadruped
 from framefree.gallery.machines.rover import rover_arm
 from framefree.gallery.machines.scara import scara
+from framefree.gallery.machines.ship import ship_arm
 from framefree.gallery.machines.space_arm import space_arm
 from framefree.gallery.machines.touching import ball, block, coin, resting_arm, stack
 from framefree.lazy import lazy
@@ -73,6 +79,7 @@ MACHINES: dict[str, Callable[[], Machine]] = {
     "auv-arm": auv,
     "space-arm": space_arm,
     "rover-arm": rover_arm,
+    "ship-arm": ship_arm,
     "quadruped": quadruped,
     "chain": chain,
     "revolute-chain": revolute_chain,
@@ -84,6 +91,9 @@ MACHINES: dict[str, Callable[[], Machine]] = {
     "tricopter-and-load": tricopter_and_load,
     "tricopter-with-load": tricopter_with_load,
     "pvtol": pvtol,
+    "cart-pole": cart_pole,
+    "ball-on-plate": ball_on_plate,
+    "quadcopter-and-load": quadcopter_and_load,
     "wheel": wheel,
     "slider": slider,
     "two-masses": two_masses,

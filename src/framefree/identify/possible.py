@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import linalg
 
 from framefree.identify.errors import IdentifyError
 from framefree.motion.regressor import moments_of_vector
+from framefree.solve.cones import ConicProgram, clarabel, triangle
 
 LEAST = 1e-6
 """P >= LEAST P0: every body keeps this share of what was known of it, in all directions."""
@@ -81,7 +82,7 @@ def nearest(
         Sizes of the numbers that are not of bodies.
     bounds : Bounds
     """
-    program = _ConicProgram(prior, scale, bounds)
+    program = _PossibleProgram(prior, scale, bounds)
     exact = program.solve(B, beta, None)
     if exact is not None:
         # The solver meets the equations to its tolerance: the last digits are put in.
@@ -95,7 +96,7 @@ def nearest(
     return Possible(found, True)
 
 
-class _ConicProgram:
+class _PossibleProgram:
     """The conic program in y: entries of L^-1 P L^-T - I for bodies, (p - prior) / scale else."""
 
     def __init__(self, prior: np.ndarray, scale: np.ndarray, bounds: Bounds) -> None:
@@ -116,13 +117,12 @@ class _ConicProgram:
         self, B: np.ndarray, beta: np.ndarray, covariance: np.ndarray | None
     ) -> np.ndarray | None:
         """Return the nearest pi with ``B pi = beta``, or near it as its covariance allows."""
-        clarabel = _clarabel()
-        cones = _Cones(self.size)
+        cones = ConicProgram(self.size)
         P, q = np.zeros((self.size, self.size)), np.zeros(self.size)
         BT, gap = B @ self.T, beta - B @ self.center
         if covariance is None:
             lengths = np.linalg.norm(BT, axis=1)
-            cones.add(BT / lengths[:, None], gap / lengths, clarabel.ZeroConeT(len(BT)))
+            cones.equal(BT / lengths[:, None], gap / lengths)
         else:
             root = _inverse_root(covariance)
             A = root @ BT
@@ -145,21 +145,21 @@ class _ConicProgram:
             start = self.n + 14 * b
             q[start + 10 : start + 14] -= weight
 
-    def _add_body(self, cones: "_Cones", places: np.ndarray, start: int) -> None:
+    def _add_body(self, cones: ConicProgram, places: np.ndarray, start: int) -> None:
         """Add that a body is possible, and that its four logarithms are at most those of diag Z."""
-        clarabel = _clarabel()
-        cones.add(*self._determinant(places, start), clarabel.PSDTriangleConeT(8))
-        cones.add(*self._least(places), clarabel.PSDTriangleConeT(4))
+        solver = clarabel()
+        cones.add(*self._determinant(places, start), solver.PSDTriangleConeT(8))
+        cones.add(*self._least(places), solver.PSDTriangleConeT(4))
         for i in range(4):
             block = np.zeros((3, self.size))
             block[0, start + 10 + i] = -1.0
             block[2, start + _LOWER.index((i, i))] = -1.0
-            cones.add(block, np.array([0.0, 1.0, 0.0]), clarabel.ExponentialConeT())
+            cones.add(block, np.array([0.0, 1.0, 0.0]), solver.ExponentialConeT())
 
     def _determinant(self, places: np.ndarray, start: int) -> tuple[np.ndarray, np.ndarray]:
         """Rows of [I + Y, Z; Z^T, diag Z] >= 0."""
         block, side = np.zeros((36, self.size)), np.zeros(36)
-        for k, (i, j) in enumerate(_triangle(8)):
+        for k, (i, j) in enumerate(triangle(8)):
             factor = 1.0 if i == j else np.sqrt(2)
             if j < 4:
                 block[k, places[_PLACES[min(i, j), max(i, j)]]] = -factor
@@ -174,13 +174,13 @@ class _ConicProgram:
     def _least(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Rows of I + Y >= LEAST I."""
         block, side = np.zeros((10, self.size)), np.zeros(10)
-        for k, (i, j) in enumerate(_triangle(4)):
+        for k, (i, j) in enumerate(triangle(4)):
             factor = 1.0 if i == j else np.sqrt(2)
             block[k, places[_PLACES[i, j]]] = -factor
             side[k] = (1.0 - LEAST) * (i == j)
         return block, side
 
-    def _add_bounds(self, cones: "_Cones") -> None:
+    def _add_bounds(self, cones: ConicProgram) -> None:
         """Add p >= 0, and |p| <= other."""
         rows = [-self.T[k] for k in self.bounds.positive]
         sides = [self.center[k] for k in self.bounds.positive]
@@ -194,64 +194,13 @@ class _ConicProgram:
                 rows.append(row)
                 sides.append(side)
         if rows:
-            cone = _clarabel().NonnegativeConeT(len(sides))
-            cones.add(np.array(rows), np.array(sides), cone)
-
-
-class _Cones:
-    """Rows of ``side - block y`` in a product of cones, and the program over them."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.blocks: list[Any] = []
-        self.sides: list[np.ndarray] = []
-        self.cones: list[Any] = []
-
-    def add(self, block: np.ndarray, side: np.ndarray, cone: Any) -> None:
-        """Add rows; columns that a block lacks are zero."""
-        if len(side):
-            wide = np.zeros((len(block), self.size))
-            wide[:, : block.shape[1]] = block
-            self.blocks.append(sparse.csc_matrix(wide))
-            self.sides.append(side)
-            self.cones.append(cone)
-
-    def minimise(self, P: np.ndarray, q: np.ndarray) -> np.ndarray | None:
-        """Return the least of 1/2 y^T P y + q^T y in the cones; None if it is not found."""
-        clarabel = _clarabel()
-        settings = clarabel.DefaultSettings()
-        settings.verbose = False
-        # Sizes of the objective differ by many orders from those of the bodies, which are one.
-        scale = max(1.0, float(np.abs(P).max()), float(np.abs(q).max()))
-        objective = sparse.csc_matrix(np.triu(P) / scale), q / scale
-        rows = sparse.vstack(self.blocks).tocsc(), np.concatenate(self.sides), self.cones
-        for tolerance in (1e-10, 1e-8):
-            settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
-            solution = clarabel.DefaultSolver(*objective, *rows, settings).solve()
-            if str(solution.status) == "Solved":
-                return np.array(solution.x)
-        return np.array(solution.x) if str(solution.status) == "AlmostSolved" else None
-
-
-def _clarabel() -> Any:
-    try:
-        import clarabel
-    except ImportError:
-        raise IdentifyError(
-            "possible bodies need the solver Clarabel: install framefree[identify]"
-        ) from None
-    return clarabel
+            cones.below(np.array(rows), np.array(sides))
 
 
 _LOWER = [(i, j) for i in range(4) for j in range(i + 1)]
 _ENTRIES = [(3, 3), (0, 3), (1, 3), (2, 3), (0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)]
 """Entry of the 4x4 form that each of a body's ten numbers is."""
 _PLACES = {entry: k for k, entry in enumerate(_ENTRIES)}
-
-
-def _triangle(n: int) -> list[tuple[int, int]]:
-    """Entries of an upper triangle, column by column."""
-    return [(i, j) for j in range(n) for i in range(j + 1)]
 
 
 def _unit(k: int) -> np.ndarray:

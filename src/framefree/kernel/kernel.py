@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import casadi as ca
 from numpy.typing import ArrayLike
@@ -143,6 +143,27 @@ def compile(
     binary, layout = build(function, inputs, outputs, target, cache)
     caller = Caller(function.name(), inputs, outputs, load_object(binary, target), layout)
     return _make(function, inputs, outputs, caller)
+
+
+def function_graph(function: ca.Function, scalars: Iterable[str] = ()) -> Graph:
+    """Return the expression graph of a function; `scalars` are ports of NumPy shape ()."""
+    inputs, outputs = _ports(function, dict.fromkeys(scalars, ()))
+    return read(function, inputs, outputs)
+
+
+def function_c_source(
+    function: ca.Function, scalars: Iterable[str] = (), name: str | None = None
+) -> CSource:
+    """Return a function as C99, without compiling it here."""
+    return c_source(function_graph(function, scalars), name or function.name())
+
+
+def function_jax(function: ca.Function, scalars: Iterable[str] = ()) -> Callable:
+    """Return a function for JAX; see `Kernel.jax`."""
+    # JAX takes a second to import, and is an extra.
+    from framefree.kernel.jax_target import jax_function
+
+    return jax_function(function_graph(function, scalars), function.name())
 
 
 def _restore(serial: str, shapes: dict[str, tuple[int, ...]]) -> Kernel:

@@ -26,6 +26,7 @@ from framefree.machine.contact import Contact
 from framefree.machine.contact_shape import ContactShape
 from framefree.machine.coupling import Coupling, Linear, Polynomial
 from framefree.machine.damper import Damper
+from framefree.machine.flow import Flow
 from framefree.machine.fluid import Fluid
 from framefree.machine.frame import Frame
 from framefree.machine.immersed import Immersed, ImmersedBox, ImmersedEllipsoid
@@ -53,10 +54,12 @@ from framefree.machine.machine import Machine
 from framefree.machine.pair_force import PairForce
 from framefree.machine.point_spring import PointSpring
 from framefree.machine.problems import MachineError, Problems, StateError
+from framefree.machine.sea import FloatingHull, Waves
 from framefree.machine.shape import Shape
 from framefree.machine.spatial_tendon import Pulley, SpatialTendon, Wrap
 from framefree.machine.spring import ConstantForce, EulerSpring, Spring
 from framefree.machine.tendon import JointTendon, Tendon
+from framefree.machine.wind import Gusts, WindDrag
 
 __all__ = [
     "WORLD",
@@ -74,10 +77,13 @@ __all__ = [
     "Damper",
     "EulerSpring",
     "Fixed",
+    "FloatingHull",
+    "Flow",
     "Fluid",
     "Frame",
     "FrameActuator",
     "Free",
+    "Gusts",
     "Helical",
     "Immersed",
     "ImmersedBox",
@@ -122,6 +128,8 @@ __all__ = [
     "TendonMuscle",
     "TiltingPropeller",
     "Universal",
+    "Waves",
+    "WindDrag",
     "Wrap",
     "Wrench",
     "motors",

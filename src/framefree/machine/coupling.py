@@ -1,10 +1,11 @@
 """Couplings: one coordinate as a function of others, q_hat = Xi(q)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 import casadi
+import numpy as np
 
 from framefree.machine.part import Part, checked_name, set_field
 from framefree.machine.problems import MachineError
@@ -37,16 +38,16 @@ class Polynomial(Part):
     at: Any = 0.0
 
     def __post_init__(self) -> None:
-        size = len(self.coefficients)
-        what = "the coefficients of a coupling"
-        set_field(self, "coefficients", numbers(self.coefficients, (size,), what))
+        values, what = self.coefficients, "the coefficients of a coupling"
+        count = values.numel() if isinstance(values, casadi.SX) else len(values)
+        set_field(self, "coefficients", numbers(values, (count,), what))
         set_field(self, "at", scalar(self.at, "`at` of a coupling"))
 
     def __call__(self, source: Any) -> Any:
         """Return the target's value."""
         value = 0.0
-        for coefficient in reversed(self.coefficients.tolist()):
-            value = value * (source - self.at) + coefficient
+        for k in reversed(range(self.coefficients.shape[0])):
+            value = value * (source - self.at) + self.coefficients[k]
         return value
 
 
@@ -63,7 +64,8 @@ class Coupling(Part):
     sources : str or sequence of str
         Coordinates, in the order of the law's arguments.
     law : Linear, Polynomial, or callable
-        A callable takes one casadi scalar per source and returns one. It must be smooth.
+        A callable takes one casadi scalar per source and returns one. It must be smooth. Where it
+        is a dataclass, as these two are, its fields that are numbers or vectors can be tuned.
     """
 
     name: str
@@ -89,6 +91,50 @@ class Coupling(Part):
     ) -> "Coupling":
         """Return the coupling target = multiplier source + offset."""
         return cls(name, target, (source,), Linear((multiplier,), offset))
+
+    def number(self, path: str) -> tuple[float, tuple] | None:
+        """Return value and place of a number of the law: FIELD, or FIELD.k of a vector."""
+        name, _, index = path.partition(".")
+        if name not in self._law_fields:
+            return None
+        value = np.atleast_1d(self._law_fields[name])
+        single = np.ndim(self._law_fields[name]) == 0 or len(value) == 1
+        if not index:
+            return (float(value[0]), ("law", name, 0)) if single else None
+        if not index.isdecimal() or int(index) >= len(value):
+            return None
+        return float(value[int(index)]), ("law", name, int(index))
+
+    @property
+    def number_words(self) -> list[str]:
+        """The paths of all numbers of the law."""
+        return [
+            name if np.size(value) == 1 else f"{name}.<0 to {np.size(value) - 1}>"
+            for name, value in self._law_fields.items()
+        ]
+
+    def with_numbers(self, changes: dict[tuple, Any]) -> "Coupling":
+        """Return the coupling with numbers of its law set, to floats or symbols."""
+        new: dict[str, Any] = {}
+        for (_, name, index), value in changes.items():
+            old = new.get(name, getattr(self.law, name))
+            if np.ndim(self._law_fields[name]) == 0:
+                new[name] = value
+            else:
+                entries = casadi.SX(constant(old))
+                entries[index] = value
+                new[name] = entries if not entries.is_constant() else np.array(casadi.DM(entries))
+        law: Any = self.law
+        return replace(self, law=replace(law, **{k: _plain(value) for k, value in new.items()}))
+
+    @property
+    def _law_fields(self) -> dict[str, Any]:
+        """Fields of the law that are numbers or vectors."""
+        law: Any = self.law
+        if not is_dataclass(law) or isinstance(law, type):
+            return {}
+        values = {f.name: getattr(law, f.name) for f in fields(law) if f.init}
+        return {name: value for name, value in values.items() if _is_numbers(value)}
 
     @property
     def coordinates(self) -> tuple[str, ...]:
@@ -120,3 +166,13 @@ class Coupling(Part):
             raise MachineError(
                 f"the law of coupling `{self.name}` must return one number, got shape {value.shape}"
             )
+
+
+def _is_numbers(value: Any) -> bool:
+    plain = isinstance(value, int | float | np.ndarray) and not isinstance(value, bool)
+    return plain and np.ndim(value) < 2
+
+
+def _plain(value: Any) -> Any:
+    """Return a vector without a second index."""
+    return value.ravel() if isinstance(value, np.ndarray) else value

@@ -134,8 +134,9 @@ class Description(Part):
 
     @cached_property
     def timed(self) -> bool:
-        """Whether an interaction depends on time by itself."""
-        return any(force.timed for force in self.interactions)
+        """Whether an interaction or the fluid's flow depends on time by itself."""
+        flowing = self.fluid is not None and self.fluid.timed
+        return flowing or any(force.timed for force in self.interactions)
 
     @cached_property
     def problems(self) -> tuple[str, ...]:

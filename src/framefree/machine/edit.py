@@ -275,6 +275,7 @@ def _mixed(fluid: Fluid | None, other: Fluid | None) -> Fluid | None:
     if fluid is None or other is None:
         return fluid or other
     same = fluid.density == other.density and fluid.viscosity == other.viscosity
+    same = same and fluid.flow is other.flow
     if not (same and np.array_equal(fluid.current, other.current)):
         raise MachineError("the machines must have the same fluid to be merged")
     return replace(fluid, immersed=(*fluid.immersed, *other.immersed))

@@ -294,6 +294,18 @@ class Machine(Description):
         names = [body.name for body in self.bodies]
         return {*names, *(f"body:{name}" for name in names)}
 
+    # ------------------------------------------------------------------ where it is
+
+    def forward_kinematics(self, x: Any, frame: str | None = None, parameters: Any = None) -> Any:
+        """Return the pose (4, 4) of a frame or body in the world, or all poses by name.
+
+        x is one configuration (nx,) or many, (batch, nx), which give (batch, 4, 4); `parameters`
+        are values of tunable numbers. Loops and couplings are not looked at.
+        """
+        from framefree.motion.forward_kinematics import forward_kinematics
+
+        return forward_kinematics(self, x, frame, parameters)
+
     # ------------------------------------------------------------------ as data
 
     def to_mjcf(self, *, without: Any = (), meshes: bool = False) -> str:

@@ -16,7 +16,9 @@ To add one, subclass `PairForce` (a frozen dataclass with fields name, frame_a, 
 2. ``energy_at(pose, time)``: V (J), and ``stores = True`` if it has one;
 3. ``dissipation_at(pose, twist, time)``: what it turns into heat (W), if anything;
 4. ``timed``: whether time enters;
-5. ``records(pose, twist, time)``: what is worth recording beside the wrench, by name, with units.
+5. ``records(pose, twist, time)``: what is worth recording beside the wrench, by name, with units;
+6. ``newton_slopes(pose, twist, time)``: slopes of the wrench that are near enough for Newton's
+   method, where differentiating the wrench itself would cost too much.
 
 `framefree.motion.forces` puts them into all formulations.
 """
@@ -67,6 +69,13 @@ class PairForce(Part, ABC):
     def records(self, pose: Any, twist: Any, time: Any) -> dict[str, tuple[Any, str]]:
         """Return further quantities to record: name to value (scalar or column) and unit."""
         return {}
+
+    def newton_slopes(self, pose: Any, twist: Any, time: Any) -> tuple[Any, Any] | None:
+        """Return slopes (6 x 6 each) of the wrench by the motion of b and by the twist, nearly.
+
+        Newton's method uses them; None where the wrench is to be differentiated like all else.
+        """
+        return None
 
     def held_at(self, time: float) -> "PairForce":
         """Return the force as it is at one moment; itself where time does not enter."""

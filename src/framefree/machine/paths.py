@@ -27,7 +27,11 @@ The paths, with <xyz> one of x, y, z and <ij> one of xx, xy, xz, yy, yz, zz:
                                           for entries of vectors and matrices
 ``<contact>.stiffness``                   also ``damping``, ``friction``, ``slip_speed``
 ``<point spring>.stiffness``              also ``length``, ``damping``
-``<loop>.length``                         m
+``<loop>.length``                         m, of a distance
+``<loop>.rest.<xyz>``, ``.r<xyz>``        m, rad, as ``pose`` of a frame
+``<coupling>.<field>``                    of its law: ``offset``, ``multipliers``, ``at``,
+                                          ``coefficients``, or fields of the user's own dataclass;
+                                          ``.<k>`` for entries of a vector
 ``<actuator>.gain``, ``.gear``            of a JointForce
 ``<actuator>.torque_ratio``               of propellers; ``thrust_coefficient``,
                                           ``torque_coefficient`` of spinning ones
@@ -65,6 +69,7 @@ from framefree.machine.actuators import (
 )
 from framefree.machine.body import Body
 from framefree.machine.contact import Contact
+from framefree.machine.coupling import Coupling
 from framefree.machine.damper import Damper
 from framefree.machine.frame import Frame
 from framefree.machine.immersed import Immersed
@@ -212,7 +217,7 @@ def _of_part(machine: Any, entry: NamedPart, rest: str) -> tuple[float, tuple] |
     """Return value and key of a number of a part, or None."""
     part = entry.part
     field, _, tail = rest.partition(".")
-    if isinstance(part, Interaction):
+    if isinstance(part, Interaction | Coupling):
         return part.number(rest)
     if isinstance(part, Body) and rest == "length":
         return length_of(machine, part.name)[0], ("length",)
@@ -288,7 +293,7 @@ def _choices(part: Any) -> str:
         total, center, moment = _MOMENT_WORDS[kind]
         words += [total, f"{center}.<x, y, z>", f"{moment}.<xx, xy, ...>"]
         words += ["first.<x, y, z>", "second.<xx, xy, ...>"]
-    if kind is Interaction:
+    if kind in (Interaction, Coupling):
         words += part.number_words
     if kind is Body:
         words.append("length")

@@ -13,6 +13,7 @@ from framefree.machine.formats.markup import Element, ReadError, parse
 from framefree.machine.formats.mjcf import read_mjcf
 from framefree.machine.formats.options import ReadOptions
 from framefree.machine.formats.sdf import read_sdf
+from framefree.machine.formats.sidecar import Sidecar, with_sidecar
 from framefree.machine.formats.source import Packages, source_of
 from framefree.machine.formats.urdf import read_urdf
 from framefree.machine.joint import FRICTION_WIDTH
@@ -34,6 +35,7 @@ def read(
     motors: bool = True,
     without: str | Iterable[str] = (),
     friction_width: float = FRICTION_WIDTH,
+    loops: Sidecar | None = None,
 ) -> Machine:
     """Read a machine from a URDF, MJCF or SDFormat file.
 
@@ -68,6 +70,11 @@ def read(
         Speed (rad/s or m/s) over which dry friction changes sign. It creeps at a share of this
         speed under loads that it should hold; 1e-6 lets it stick, and needs an implicit integrator,
         which `simulate` chooses by itself.
+    loops : path or mapping, optional
+        Loops, motors and ball joints of a URDF file in a YAML file beside it, or what such a file
+        holds: `closed_loop`, `type`, `name_mot`, `joint_name`, `joint_type`. See
+        `framefree.machine.formats.sidecar`. Loops may also stand in the URDF itself, see
+        `framefree.machine.formats.urdf_extensions`.
 
     Returns
     -------
@@ -95,12 +102,20 @@ def read(
         )
     with np.errstate(all="ignore"):  # overflow ends as a number that is not finite, and is refused
         machine = _with_friction(_READERS[kind](source, root, options), friction_width)
+        if loops is not None:
+            machine = _closed_by(machine, loops, kind)
     if not machine.loops:
         return machine
     tolerance = loop_tolerance(root)
     return replace(
         machine, loops=tuple(replace(loop, tolerance=tolerance) for loop in machine.loops)
     )
+
+
+def _closed_by(machine: Machine, loops: Sidecar, kind: str) -> Machine:
+    if kind != "urdf":
+        raise ReadError(f"`loops` go with URDF files; {kind.upper()} files have their own")
+    return with_sidecar(machine, loops)
 
 
 def _with_friction(machine: Machine, width: float) -> Machine:

@@ -13,6 +13,7 @@ from framefree.machine.contact import Contact
 from framefree.machine.contact_shape import ContactShape
 from framefree.machine.coupling import Coupling, Linear, Polynomial
 from framefree.machine.damper import Damper
+from framefree.machine.flow import Flow
 from framefree.machine.fluid import Fluid
 from framefree.machine.frame import Frame
 from framefree.machine.immersed import Immersed, ImmersedBox, ImmersedEllipsoid
@@ -23,11 +24,13 @@ from framefree.machine.loop import Loop
 from framefree.machine.part import Part
 from framefree.machine.point_spring import PointSpring
 from framefree.machine.problems import MachineError
+from framefree.machine.sea import FloatingHull, Waves
 from framefree.machine.shape import Shape
 from framefree.machine.spatial_tendon import Pulley, SpatialTendon, Wrap
 from framefree.machine.spring import ConstantForce, EulerSpring, Spring
 from framefree.machine.tendon import JointTendon
 from framefree.machine.tree import unknown
+from framefree.machine.wind import Gusts, WindDrag
 
 VERSION = 1
 _KINDS = [getattr(joints, name) for name in joints.__all__ if name not in ("JointKind", "Custom")]
@@ -55,8 +58,11 @@ _OTHERS = [
     Coupling,
     Damper,
     EulerSpring,
+    FloatingHull,
+    Flow,
     Fluid,
     Frame,
+    Gusts,
     Immersed,
     ImmersedBox,
     ImmersedEllipsoid,
@@ -73,6 +79,8 @@ _OTHERS = [
     Shape,
     SpatialTendon,
     Spring,
+    Waves,
+    WindDrag,
     Wrap,
 ]
 _TYPES = {kind.__name__: kind for kind in (*_KINDS, *_ACTUATORS, *_OTHERS)}

@@ -18,7 +18,7 @@ from framefree.geometry.moments import Moments
 from framefree.geometry.operators import Wed, vee2
 from framefree.machine.part import Part, checked_name, set_field
 from framefree.machine.problems import MachineError
-from framefree.machine.values import constant, constant_pose, numbers, pose, symmetric
+from framefree.machine.values import constant, constant_pose, numbers, pose, scalar, symmetric
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,10 +27,10 @@ class Spring(Part):
 
     With the moments' 4x4 form K' (`matrix4`) and G = G_ab, frame b seen from frame a,
 
-        V = 1/2 tr((G - rest) K' (G - rest)^T)
+        V = 1/2 tr((G - rest) K' (G - rest)^T) + offset
 
-    Any number of springs between points of the two bodies reduce to this, up to a constant:
-    total stiffness, its center and its second moment [Konz2024, sec. 3.4].
+    Any number of springs between points of the two bodies reduce to this: total stiffness, its
+    center and its second moment, and the energy that is left at rest [Konz2024, sec. 3.3].
 
     Parameters
     ----------
@@ -39,6 +39,9 @@ class Spring(Part):
         Moments of stiffness, in the axes of frame b: N/m, N, Nm.
     rest : pose
         The relaxed G_ab; default the identity.
+    offset : float
+        Energy stored at the relaxed pose, J: a constant that `potential` counts. Springs between
+        points that pull against each other have one.
     """
 
     name: str
@@ -46,6 +49,7 @@ class Spring(Part):
     frame_b: str
     moments: Moments
     rest: Any = None
+    offset: Any = 0.0
 
     frame_fields = ("frame_a", "frame_b")
 
@@ -57,6 +61,7 @@ class Spring(Part):
             )
         warn_of_moments(self.moments, f"spring `{self.name}`")
         set_field(self, "rest", pose(self.rest, f"the rest pose of spring `{self.name}`"))
+        set_field(self, "offset", scalar(self.offset, f"the offset of spring `{self.name}`"))
 
     @classmethod
     def of_points(
@@ -64,8 +69,8 @@ class Spring(Part):
     ) -> "Spring":
         """Reduce springs between points of a and points of b, (n, 3) in m each, to one spring.
 
-        The springs have no natural length: V = 1/2 sum k_p |G h_bp - h_ap|^2, which differs from
-        the potential of the result by a constant. `stiffness` (n), N/m, must not sum to zero.
+        The springs have no natural length: V = 1/2 sum k_p |G h_bp - h_ap|^2, which is the
+        potential of the result, `offset` included. `stiffness` (n), N/m, must not sum to zero.
         """
         a, b = (np.atleast_2d(np.asarray(points, float)) for points in (points_a, points_b))
         k = np.broadcast_to(np.asarray(stiffness, float), len(b))
@@ -85,8 +90,12 @@ class Spring(Part):
         rest[:3, :3] = rotation
         rest[:3, 3] = center_a - rotation @ center_b
         total = float(k.sum())
+        # At rest the centers meet, and the turned points are still apart.
+        apart = (a - center_a) - (b - center_b) @ rotation.T
+        offset = float(k @ (apart * apart).sum(axis=1)) / 2
         second = second + total * np.outer(center_b, center_b)
-        return cls(name, frame_a, frame_b, Moments(total, total * center_b, second), rest)
+        moments = Moments(total, total * center_b, second)
+        return cls(name, frame_a, frame_b, moments, rest, offset)
 
     @classmethod
     def torsional(
@@ -102,7 +111,8 @@ class Spring(Part):
     def potential(self, G: Any) -> Any:
         """Return V(G_ab), J."""
         gap = G - constant_pose(self.rest)
-        return casadi.trace(gap @ constant(self.moments.matrix4) @ gap.T) / 2
+        stored = casadi.trace(gap @ constant(self.moments.matrix4) @ gap.T) / 2
+        return stored + self.offset
 
     def wrench(self, G: Any) -> Any:
         """Return vee2((I - G^-1 rest) K') (6) in the axes of b: dV/dt = xi_ab . wrench.

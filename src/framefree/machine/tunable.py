@@ -9,6 +9,7 @@ import numpy as np
 from framefree.geometry import so3
 from framefree.geometry.moments import Moments
 from framefree.machine.body import Body
+from framefree.machine.coupling import Coupling
 from framefree.machine.damper import Damper
 from framefree.machine.interaction import Interaction
 from framefree.machine.parameters import Parameters
@@ -102,7 +103,7 @@ def _set_global(machine: Any, field: str, changes: dict[tuple, Any]) -> dict[str
 
 def _set(part: Any, changes: dict[tuple, Any]) -> Any:
     """Return a part with some of its numbers set."""
-    if isinstance(part, Interaction):
+    if isinstance(part, Interaction | Coupling):
         return part.with_numbers(changes)
     scalars = {key[0]: value for key, value in changes.items() if len(key) == 1}
     entries: dict[str, dict[int, Any]] = {}

@@ -14,6 +14,7 @@ from framefree.motion.equations import Equations, EquationsError
 from framefree.motion.formulate import equations
 from framefree.motion.load import Load
 from framefree.motion.maximal import Maximal
+from framefree.motion.partition import BodyPartition
 from framefree.motion.redundant import (
     BodySystem,
     Coordinates,
@@ -26,6 +27,7 @@ from framefree.motion.tree import Tree
 
 __all__ = [
     "Acceleration",
+    "BodyPartition",
     "BodySystem",
     "Closed",
     "ClosureError",

@@ -15,7 +15,7 @@ import casadi as ca
 import numpy as np
 
 from framefree.machine.values import constant_pose
-from framefree.motion.spatial import Matrix, solve_symmetric, symmetric
+from framefree.motion.spatial import Matrix, cholesky, solve_symmetric, symmetric
 from framefree.motion.tree.links import Link
 
 
@@ -141,6 +141,18 @@ class BodyFactor(NamedTuple):
         if bias is not None:
             passed = passed - self.shown @ bias
         return EliminatedLoad(u, blocked, ca.densify(passed))
+
+    def whitened(self, load: Matrix, tau: Matrix) -> Matrix:
+        """Return ``C^-1 (tau + S^T load)`` (nv x k) with ``C C^T = D``.
+
+        Summed over all joints, squares of it are the mobility of the load and joint forces.
+        """
+        C, right = cholesky(self.D), tau + self.directions.S.T @ load
+        rows: list[Matrix] = []
+        for i in range(C.shape[0]):
+            known = sum((C[i, j] * rows[j] for j in range(i)), ca.SX(1, right.shape[1]))
+            rows.append((right[i, :] - known) / C[i, i])
+        return ca.vertcat(*rows) if rows else ca.SX(0, right.shape[1])
 
     def acceleration(self, carried: Matrix, offset: Matrix) -> Matrix:
         """Return the acceleration of the body alone, for what is carried to here and u."""

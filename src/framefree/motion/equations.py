@@ -16,7 +16,7 @@ Tracing and compiling happen when a quantity is first asked for.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -31,6 +31,7 @@ from framefree.motion.quantities import (
     LOAD_DERIVATIVES,
     LOADS,
     OF_PARAMETERS,
+    SHARES,
     UNDER_LOAD,
     XV,
     Outputs,
@@ -40,6 +41,9 @@ from framefree.motion.quantities import (
 from framefree.motion.spatial import Matrix
 from framefree.motion.state import State
 from framefree.motion.tangent import Tangent, velocity_deviation
+
+if TYPE_CHECKING:
+    from framefree.solve.linearise import LinearSystem
 
 
 class EquationsError(FramefreeError):
@@ -254,6 +258,9 @@ class Equations(ABC):
         if which and kind in FRAMES:
             self.machine.frame(which)  # refuses a frame that does not exist, by name
             return "body_pose" in self.offers
+        if which and kind in SHARES:
+            self.machine.body(which)  # likewise a body
+            return kind in self.offers
         return name in self.offers
 
     def kernel(self, name: str) -> Kernel:
@@ -377,6 +384,29 @@ class Equations(ABC):
     def input_bias(self) -> Kernel:
         """Joint forces of the actuators at zero input: ``input_bias(x, v)`` (nv,)."""
         return self.kernel("input_bias")
+
+    @cached_property
+    def state_matrices(self) -> Kernel:
+        """A (2 nv, 2 nv) and B (2 nv, nu) of small motions: ``A, B = state_matrices(x, v, u)``.
+
+        About a motion under inputs u, ``d/dt (eps, dv) = A (eps, dv) + B du``: eps and dv are
+        deviations of x and v along `v_names`, du those of `machine.u_names`. Constraints are not
+        taken out: `linearise` does that, and names rows and columns.
+        """
+        return self.kernel("state_matrices:u")
+
+    def linearise(self, x: Any, v: Any = None, u: Any = None, **options: Any) -> "LinearSystem":
+        """Return the linear equations of small motions about a state, with names of their entries.
+
+        See `framefree.linearise` for the options.
+        """
+        from framefree.solve.linearise import linearise
+
+        return linearise(self, x, v, u, **options)
+
+    def frame_pose(self, x: np.ndarray, frame: str) -> np.ndarray:
+        """Return the pose (4, 4) of a frame in the world."""
+        return self.kernel(f"frame_pose:{frame}")(x)
 
     def jacobian(self, x: np.ndarray, frame: str) -> np.ndarray:
         """Return the body Jacobian (6, nv) of a frame: its twist, in its own axes, is J v."""

@@ -59,13 +59,41 @@ class Bodies:
         return self.twist(b) - ca.vertcat(*carried)
 
 
-def body_wrenches(bodies: Bodies) -> list[Matrix | None]:
-    """Wrench (6) that all of these exert on every body; None where nothing does."""
+def body_wrenches(bodies: Bodies, left_out: Sequence[PairForce] = ()) -> list[Matrix | None]:
+    """Wrench (6) that all of these exert on every body; None where nothing does.
+
+    Without the interactions that are left out.
+    """
     total: list[Matrix | None] = [None] * len(bodies.machine.bodies)
-    acting = (_conservative, _lossy, _of_tendons, _of_interactions)
-    for frame, wrench in (pair for kind in acting for pair in kind(bodies)):
+    for frame, wrench in (
+        pair for kind in (_conservative, _lossy, _of_tendons) for pair in kind(bodies)
+    ):
         _add(bodies.machine, total, frame, wrench)
-    return _with_balls(bodies, total)
+    acting = [force for force in bodies.machine.interactions if force not in left_out]
+    for force in acting:
+        if not on_a_ball(force):
+            at = pair_motion(bodies, force)
+            for frame, wrench in _pair(at.a, at.b, at.pose, -at.wrench):
+                _add(bodies.machine, total, frame, wrench)
+    return _with_balls(bodies, total, [force for force in acting if on_a_ball(force)])
+
+
+def newton_slopes(bodies: Bodies, v: Matrix) -> tuple[list[PairForce], Matrix, Matrix]:
+    """Return the interactions that know slopes for Newton's method, and these slopes.
+
+    Of the forces (nv) by x and by v, along the velocities v.
+    """
+    found, by_x, by_v = [], ca.SX(v.shape[0], v.shape[0]), ca.SX(v.shape[0], v.shape[0])
+    for force in bodies.machine.interactions:
+        a, b, G = bodies.relative(force)
+        xi = bodies.relative_twist(a, b, G)
+        slopes = force.newton_slopes(G, xi, bodies.time)
+        if slopes is not None:
+            found.append(force)
+            J = ca.jacobian(xi, v)
+            by_x += J.T @ slopes[0] @ J
+            by_v += J.T @ slopes[1] @ J
+    return found, by_x, by_v
 
 
 class PairMotion(NamedTuple):
@@ -86,16 +114,10 @@ def pair_motion(bodies: Bodies, force: PairForce) -> PairMotion:
     return PairMotion(a, b, G, xi, wrench)
 
 
-def _of_interactions(bodies: Bodies) -> Iterator[tuple[Frame, Matrix]]:
-    for force in bodies.machine.interactions:
-        if not on_a_ball(force):
-            at = pair_motion(bodies, force)
-            yield from _pair(at.a, at.b, at.pose, -at.wrench)
-
-
-def _with_balls(bodies: Bodies, total: list[Matrix | None]) -> list[Matrix | None]:
+def _with_balls(
+    bodies: Bodies, total: list[Matrix | None], balls: Sequence[Any]
+) -> list[Matrix | None]:
     """Add what contacts with balls do to the bodies."""
-    balls = [force for force in bodies.machine.interactions if on_a_ball(force)]
     if not balls:
         return total
     wrenches = WorldWrenches(bodies)
@@ -148,9 +170,9 @@ def _lossy(bodies: Bodies) -> Iterator[tuple[Frame, Matrix]]:
         yield from _pair(a, b, G, damper.wrench(bodies.relative_twist(a, b, G)))
     for body in _immersed(machine):
         frame = machine.frame(body.frame)
-        R, xi = se3.rotation(bodies.pose(frame)), bodies.twist(frame)
-        drag = body.drag(machine.fluid.relative_twist(R, xi), machine.fluid)
-        yield frame, -(drag + machine.fluid.added_mass_bias(body, R, xi))
+        G, xi = bodies.pose(frame), bodies.twist(frame)
+        drag = body.drag(machine.fluid.relative_twist(G, xi, bodies.time), machine.fluid)
+        yield frame, -(drag + machine.fluid.added_mass_bias(body, G, xi, bodies.time))
 
 
 def _of_tendons(bodies: Bodies) -> Iterator[tuple[Frame, Matrix]]:
@@ -253,7 +275,8 @@ def dissipation(bodies: Bodies, x: Matrix, v: Matrix) -> Matrix:
         lost += force.dissipation_at(at.pose, at.twist, bodies.time)
     for body in _immersed(machine):
         frame = machine.frame(body.frame)
-        xi = machine.fluid.relative_twist(se3.rotation(bodies.pose(frame)), bodies.twist(frame))
+        G = bodies.pose(frame)
+        xi = machine.fluid.relative_twist(G, bodies.twist(frame), bodies.time)
         lost += ca.dot(xi, body.drag(xi, machine.fluid))
     return lost
 

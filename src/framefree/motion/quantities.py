@@ -15,44 +15,31 @@ joint_force)`, `forward:u(x, v, u)` (actuators without their limits) and `forwar
 joint_force)`. The slopes in `forward_derivatives:u` and `state_matrices:u` are by u.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import casadi as ca
 
 from framefree.motion import actuation
 from framefree.motion import regressor as regressors
+from framefree.motion.body_shares import SHARES, share_of
 from framefree.motion.load import Load
+from framefree.motion.outputs import (
+    XV,
+    XVA,
+    Output,
+    Outputs,
+    Recipe,
+    X,
+    matrix,
+    pose_table,
+    scalar,
+    table,
+    vector,
+)
 from framefree.motion.spatial import Matrix
 from framefree.motion.state import State
-
-
-class Output(NamedTuple):
-    """An output: its expression, and the NumPy shape of one state's value (row-major)."""
-
-    value: Any
-    shape: tuple[int, ...]
-
-
-Outputs = dict[str, Output]
-
-
-class Recipe(NamedTuple):
-    """How a quantity follows from a state.
-
-    Attributes
-    ----------
-    inputs : tuple of str
-        Names of the inputs in order, x first; those of the state (x, v) are not handed on.
-    trace : callable (state, *other inputs) -> dict of str to Output
-    """
-
-    inputs: tuple[str, ...]
-    trace: Callable[..., Outputs]
-
-
-X, XV, XVA = ("x",), ("x", "v"), ("x", "v", "a")
 
 LOADS: dict[str, tuple[str, ...]] = {
     "": ("force",),
@@ -68,41 +55,6 @@ def load_of(version: str, state: State, *inputs: Matrix) -> Load:
     if version == "u":
         return actuation.input_load(state, inputs[0])
     return Load(state.machine, **dict(zip(LOADS[version], inputs, strict=True)))
-
-
-# ------------------------------------------------------------------ shapes of outputs
-
-
-def scalar(value: Matrix) -> Output:
-    """Return a number as an output."""
-    return Output(value, ())
-
-
-def vector(value: Matrix) -> Output:
-    """Return a column as an output (n,)."""
-    return Output(value, (value.shape[0],))
-
-
-def matrix(value: Matrix) -> Output:
-    """Return a matrix as an output (rows, columns)."""
-    return Output(value, value.shape)
-
-
-def table(rows: Sequence[Matrix], width: int) -> Output:
-    """Return columns of one length as the rows of an output (rows, width)."""
-    value = ca.vertcat(ca.SX(0, width), *(row.T for row in rows))
-    return Output(value, (len(rows), width))
-
-
-def pose_table(poses: Sequence[Matrix]) -> Output:
-    """Return poses as an output (poses, 4, 4)."""
-    rows = table([ca.vec(ca.densify(G).T) for G in poses], 16)
-    return Output(rows.value, (len(poses), 4, 4))
-
-
-def cube(matrices: Sequence[Matrix], n: int) -> Output:
-    """Return n square matrices as an output (n, n, n), the first index theirs."""
-    return Output(table([ca.vec(ca.densify(one).T) for one in matrices], n * n).value, (n, n, n))
 
 
 # ------------------------------------------------------------------ quantities of a state
@@ -157,12 +109,13 @@ STATE: dict[str, Recipe] = {
     "input_matrix": Recipe(X, _one("B", matrix, "input_matrix")),
     "input_bias": Recipe(XV, _one("bias", vector, "input_bias")),
     "constraint": Recipe(XV, _constraint),
+    **SHARES,
 }
 """Quantities of a state alone."""
 
 
 FORCED = (
-    *("bias", "inverse", "forward", "power", "energy", "dissipation"),
+    *("bias", "body_bias", "inverse", "forward", "power", "energy", "dissipation"),
     *("joint_wrench", "loop_wrench", "multipliers", "constraint_force"),
     *("forward_derivatives", "inverse_derivatives", "linearisation", "state_matrices"),
     *("inverse_sensitivity", "forward_sensitivity", "regressor", "tracking_regressor"),
@@ -364,6 +317,8 @@ def recipe(name: str) -> Recipe | None:
             return law(state, load_of(which, state, *inputs))
 
         return Recipe((*XV, *LOADS[which]), under_load)
+    if kind in SHARES:
+        return share_of(kind, which)
     return _of_frame(kind, which)
 
 

@@ -273,5 +273,16 @@ def solve_symmetric(matrix: Matrix, right: Matrix) -> Matrix:
     return ca.vertcat(*rows) if rows else ca.SX(0, right.shape[1])
 
 
+def cholesky(matrix: Matrix) -> Matrix:
+    """Return the lower triangular C with ``C C^T = matrix``, for a small definite matrix."""
+    n = matrix.shape[0]
+    C = ca.SX(n, n)
+    for j in range(n):
+        C[j, j] = ca.sqrt(matrix[j, j] - _sum(C[j, k] ** 2 for k in range(j)))
+        for i in range(j + 1, n):
+            C[i, j] = (matrix[i, j] - _sum(C[i, k] * C[j, k] for k in range(j))) / C[j, j]
+    return C
+
+
 def _sum(terms: Iterable[Matrix]) -> Matrix:
     return sum(terms, ca.SX(0))

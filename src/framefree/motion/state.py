@@ -326,6 +326,10 @@ class State(ABC):
         )
         return by_x, by_v
 
+    def newton_slopes(self, a: Matrix) -> tuple[Matrix, Matrix]:
+        """Return slopes as `inverse_slopes` does, near enough for Newton's method."""
+        return self.inverse_slopes(a)
+
     def forward_slopes(self, force: Matrix) -> tuple[Matrix, Matrix, Matrix]:
         """Return the slopes (nv x nv) of `accelerate` by x, by v and by the force.
 

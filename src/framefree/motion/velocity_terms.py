@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import casadi as ca
 
+from framefree.errors import FramefreeError
 from framefree.geometry import se3
 from framefree.machine import Frame
 from framefree.machine.immersed import InFluid
@@ -98,7 +99,12 @@ def _wet(state: State) -> Iterator[Wet]:
     fluid = state.machine.fluid
     if fluid is None:
         return
+    if fluid.flow is not None:
+        raise FramefreeError(
+            f"velocity terms of `{state.machine.name}` one by one are known in a fluid that rests "
+            "or moves uniformly; its fluid has a `flow`"
+        )
     for body in fluid.immersed:
         frame = state.machine.frame(body.frame)
-        R, xi = se3.rotation(state.bodies.pose(frame)), state.bodies.twist(frame)
-        yield Wet(body, fluid.relative_twist(R, xi), state.jacobian(body.frame))
+        G, xi = state.bodies.pose(frame), state.bodies.twist(frame)
+        yield Wet(body, fluid.relative_twist(G, xi), state.jacobian(body.frame))

@@ -4,19 +4,23 @@ The package may itself be called: ``framefree.simulate(machine, ...)`` is
 ``framefree.simulate.simulate(machine, ...)``.
 """
 
-import inspect
-import sys
-from types import ModuleType
-from typing import Any
-
+from framefree.lazy import make_callable
 from framefree.simulate.actuation import Drive, FirstOrder
 from framefree.simulate.disturbances import Disturbance, Pulse, Push
 from framefree.simulate.errors import SimulationError
 from framefree.simulate.events import Change, Event, Grasp, Release, SetParameters
 from framefree.simulate.noise import Noise
+from framefree.simulate.propellers import PropellerDrive, TiltDrive
 from framefree.simulate.run import Run
 from framefree.simulate.runners.adaptive import Adaptive
-from framefree.simulate.sensors import Encoders, ForceSensor, Imu, PoseSensor, Sensor
+from framefree.simulate.sensors import (
+    Encoders,
+    ForceSensor,
+    Imu,
+    JointAccelerations,
+    PoseSensor,
+    Sensor,
+)
 from framefree.simulate.simulation import simulate
 
 __all__ = [
@@ -30,8 +34,10 @@ __all__ = [
     "ForceSensor",
     "Grasp",
     "Imu",
+    "JointAccelerations",
     "Noise",
     "PoseSensor",
+    "PropellerDrive",
     "Pulse",
     "Push",
     "Release",
@@ -39,18 +45,9 @@ __all__ = [
     "Sensor",
     "SetParameters",
     "SimulationError",
+    "TiltDrive",
     "simulate",
 ]
 
 
-class _CallableModule(ModuleType):
-    """The package as a function, so that the two do not shadow each other in `framefree`."""
-
-    __signature__ = inspect.signature(simulate)
-
-    def __call__(self, *arguments: Any, **options: Any) -> Run:
-        """Simulate a machine; see `simulate`."""
-        return simulate(*arguments, **options)
-
-
-sys.modules[__name__].__class__ = _CallableModule
+make_callable(__name__, simulate)

@@ -6,7 +6,7 @@ what is let go was held by a loop, see `Grasp` and `Release`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -54,6 +54,11 @@ class Event(ABC):
         if not (np.isfinite(self.time) and self.time >= 0):
             raise SimulationError(f"an event needs a time from 0 s on, got {self.time}")
 
+    @property
+    def held(self) -> Sequence[str] | None:
+        """Joints that stay where loops must be closed again; None for those that are driven."""
+        return None
+
     @abstractmethod
     def after(self, scene: Scene) -> Scene:
         """Return the scene after the event."""
@@ -74,11 +79,20 @@ class Change(Event):
         held then, and where.
     reference : Reference, or callable
         Likewise.
+    hold : sequence of str, optional
+        Joints that stay where the new machine's loops must be closed again; by default those that
+        are driven, as far as the loops let them. See `framefree.simulate.reclosing`.
     """
 
     machine: Machine | None = None
     law: AnyLaw | Callable[[Scene], AnyLaw] | None = None
     reference: Reference | Callable[[Scene], Reference] | None = None
+    hold: tuple[str, ...] | None = None
+
+    @property
+    def held(self) -> Sequence[str] | None:
+        """Joints that stay."""
+        return self.hold
 
     def after(self, scene: Scene) -> Scene:
         """Return the scene with what is given."""
@@ -117,10 +131,19 @@ class SetParameters(Event):
     plant, law : mapping of str to float
         New values in the plant, and in the law's machine. A law that was given the very machine
         that is the plant knows of its changes.
+    hold : sequence of str, optional
+        Joints that stay where new lengths open loops, which are then closed again; by default those
+        that are driven, as far as the loops let them. See `framefree.simulate.reclosing`.
     """
 
     plant: Mapping[str, float] | None = None
     law: Mapping[str, float] | None = None
+    hold: tuple[str, ...] | None = None
+
+    @property
+    def held(self) -> Sequence[str] | None:
+        """Joints that stay."""
+        return self.hold
 
     def after(self, scene: Scene) -> Scene:
         """Return the scene with these values."""

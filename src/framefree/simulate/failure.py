@@ -48,6 +48,26 @@ def first_problem(
     return FirstProblem(row, which, name)
 
 
+def first_problems(
+    arrays: Arrays, channels: Sequence[Channel], left_out: np.ndarray
+) -> list[FirstProblem]:
+    """Return where each of many trajectories stops being finite, the earliest first.
+
+    `left_out` (batch,) marks those that have ended before.
+    """
+    wrong = np.zeros_like(left_out)
+    for channel in channels:
+        values = arrays[channel.key]
+        wrong |= ~np.isfinite(values).all(axis=tuple(range(1, values.ndim)))
+    found: list[FirstProblem] = []
+    for trajectory in np.flatnonzero(wrong & ~left_out).tolist():
+        one = {key: array[trajectory] for key, array in arrays.items()}
+        problem = first_problem(one, channels, None)
+        if problem is not None:
+            found.append(problem._replace(trajectory=trajectory))
+    return sorted(found, key=lambda problem: problem.row)
+
+
 def likely_cause(
     problem: FirstProblem, good: dict[str, np.ndarray] | None, bad: dict[str, np.ndarray], dt: float
 ) -> str:

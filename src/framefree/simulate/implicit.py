@@ -117,7 +117,7 @@ class StageEquations:
 
     def _slopes(self, state: Any, a: Matrix, u: Matrix, share: Matrix) -> Matrix:
         """Return minus the slopes of all forces by the velocity, x moving along with it."""
-        by_x, by_v = state.inverse_slopes(a)
+        by_x, by_v = state.newton_slopes(a)
         K, D = actuator_slopes(state, u, limits=self.loop.limits)
         return by_v - D + share * (by_x - K)
 

@@ -37,6 +37,12 @@ class LawOutput:
 
     def column(self, command: NumericCommand, memory: np.ndarray) -> np.ndarray:
         """Return a command as a column."""
+        if not isinstance(command, NumericCommand):
+            raise SimulationError(
+                f"`command` of the law {self.law.name} must return a "
+                "`framefree.control.NumericCommand(u, signals, memory)`, got "
+                f"{type(command).__name__}"
+            )
         if set(command.signals) != set(self.shapes):
             raise SimulationError(
                 f"the law {self.law.name} must give the signals {sorted(self.shapes)}, got "

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import casadi as ca
 
 from framefree.control.law import UNKNOWN_FORCE, AnyLaw, Command, NumericLaw
+from framefree.control.law_program import checked_reference, unfollowed_time
 from framefree.control.references.base import Reference
 from framefree.control.shared.correspondence import Correspondence
 from framefree.machine import Machine
@@ -119,21 +120,9 @@ class LawSide:
 
     def _checked_reference(self, t: Matrix) -> dict[str, Matrix]:
         """Return the reference at a time; refuse one that is not what the law reads."""
-        law, reference = self.law, self.references(t)
-        if law is None:
-            return reference
-        for name in law.needs:
-            if name not in reference:
-                known = ", ".join(f"`{key}`" for key in reference) or "none"
-                raise SimulationError(
-                    f"the law {law.name} needs a reference `{name}`; given: {known}"
-                )
-        for name, size in {"x": law.machine.nx, "v": law.machine.nv, "a": law.machine.nv}.items():
-            if name in law.needs and ca.SX(reference[name]).shape != (size, 1):
-                raise SimulationError(
-                    f"the reference `{name}` of the law {law.name} must have {size} entries, as "
-                    f"its machine has, got shape {ca.SX(reference[name]).shape}"
-                )
+        reference = self.references(t)
+        if self.law is not None:
+            checked_reference(self.law, reference, SimulationError)
         return reference
 
     def first_memory(self, x: Matrix, v: Matrix) -> Matrix:
@@ -153,15 +142,18 @@ class LawSide:
         law: Any = self.law
         if law is None:
             return Command(ca.SX(self.machine.nu, 1))
-        if law.machine.timed and not law.follows_time:
-            raise SimulationError(
-                f"the law {law.name} does not follow the time, but its machine has interactions "
-                "that depend on it; give it a machine with `interaction.held_at(t)` in their "
-                "place, or without them"
-            )
+        words = unfollowed_time(law)
+        if words:
+            raise SimulationError(words)
         if self.output is not None:
             return self.command_of(output)
-        return self._for_plant(law.control(*inputs, memory))
+        made = law.control(*inputs, memory)
+        if not isinstance(made, Command):
+            raise SimulationError(
+                f"`control` of the law {law.name} must return a `framefree.control.Command(u, "
+                f"signals)`, got {type(made).__name__}"
+            )
+        return self._for_plant(made)
 
     def command_of(self, output: Matrix) -> Command:
         """Return the command for the plant's inputs in the output of a law in numbers, limited."""

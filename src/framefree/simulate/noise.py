@@ -69,10 +69,11 @@ class NoiseSource:
     """Noise for any control period of any trajectory, in any order.
 
     Every block of periods has a generator of its own, seeded by (seed, trajectory, block), so that
-    neither the size of a batch nor the way a run is cut changes a number.
+    neither the size of a batch nor the way a run is cut changes a number. With one seed for each
+    trajectory, each has the noise of a run alone with that seed.
     """
 
-    def __init__(self, scale: np.ndarray, seed: int, batch: int | None) -> None:
+    def __init__(self, scale: np.ndarray, seed: int | tuple[int, ...], batch: int | None) -> None:
         self.scale, self.seed, self.batch = scale, seed, batch
         self._drawn: dict[int, np.ndarray] = {}
 
@@ -93,5 +94,8 @@ class NoiseSource:
         return self._drawn[block]
 
     def _of(self, trajectory: int, block: int) -> np.ndarray:
-        generator = np.random.default_rng([self.seed, trajectory, block])
+        seed, row = self.seed, trajectory
+        if isinstance(seed, tuple):
+            seed, row = seed[trajectory], 0
+        generator = np.random.default_rng([seed, row, block])
         return generator.standard_normal((BLOCK, len(self.scale))) * self.scale

@@ -10,7 +10,7 @@ from framefree.machine.joint_stop import stops_of
 from framefree.machine.units import linear_velocities, translations
 from framefree.motion import Equations, State, equations, forces, tendons
 from framefree.motion.load import Load
-from framefree.motion.quantities import Output, scalar, table, vector
+from framefree.motion.outputs import Output, scalar, table, vector
 
 Matrix = Any
 

@@ -53,6 +53,8 @@ class Recorder:
         self.meta, self.batch, self._expected = meta, batch, expected
         self.meta["id"] = secrets.token_hex(8)
         self.channels: list[Channel] = []
+        self.ended = np.zeros(batch or 0, dtype=bool)
+        """Which of many trajectories have ended early."""
         self._arrays: Arrays = {TIME.key: np.empty(0)}
         self._entries: dict[tuple[str, str], Any] = {}
         self._rows = self._capacity = 0
@@ -98,6 +100,13 @@ class Recorder:
     def happened(self, event: Any, time: float, more: dict[str, float] | None = None) -> None:
         """Take note of an event, and of what else is to be known of it."""
         self.meta["events"].append({"at": time, **described(event), **(more or {})})
+
+    def ends(self, trajectory: int, failure: SimulationError) -> None:
+        """Take note that one of many trajectories has ended early."""
+        self.ended[trajectory] = True
+        told = {"trajectory": trajectory, "time": failure.time, "quantity": failure.quantity}
+        told |= {"cause": failure.cause, "message": str(failure)}
+        self.meta.setdefault("failures", []).append(told)
 
     def add(self, t: np.ndarray, arrays: Arrays) -> None:
         """Add rows; channels that they do not have are filled with NaN."""

@@ -77,6 +77,14 @@ class Run:
         return self.meta["status"]
 
     @property
+    def failures(self) -> tuple[dict[str, Any], ...]:
+        """Trajectories of many that ended early: "trajectory", "time", "quantity", "cause".
+
+        Their rows are NaN from that time on; the others are what they would be without them.
+        """
+        return tuple(self.meta.get("failures", ()))
+
+    @property
     def energy(self) -> np.ndarray:
         """Kinetic and potential energy together (rows,), J."""
         return self["kinetic"] + self["potential"]

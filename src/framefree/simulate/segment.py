@@ -1,6 +1,7 @@
 """A piece of a run in which machine, law and reference stay the same."""
 
 from collections.abc import Callable
+from functools import cached_property
 from time import monotonic
 from typing import Any
 
@@ -15,7 +16,7 @@ from framefree.simulate.actuation import drive_of
 from framefree.simulate.errors import SimulationError
 from framefree.simulate.estimation import Estimation
 from framefree.simulate.events import Scene
-from framefree.simulate.failure import FirstProblem, first_problem, likely_cause
+from framefree.simulate.failure import FirstProblem, first_problem, first_problems, likely_cause
 from framefree.simulate.first_states import first_states
 from framefree.simulate.integrators.base import ExplicitIntegrator
 from framefree.simulate.law_output import LawOutput
@@ -97,15 +98,16 @@ class Segment:
     def _make_loop(self) -> ControlLoop:
         options, scene = self.options, self.scene
         # MuJoCo has a formulation of its own; rows of the user are added to it.
-        formulation = options.formulation
+        formulation = self._formulation
         if options.plant == "mujoco":
             formulation = formulation if rows_for_mujoco(formulation) else None
-        if isinstance(formulation, Equations) and formulation.machine is not scene.machine:
+        known = (scene.machine, self._plant_machine)
+        if isinstance(formulation, Equations) and all(formulation.machine is not m for m in known):
             raise SimulationError(
                 "`formulation` belongs to another machine; where an event changes the machine it "
-                "must be given by name"
+                "must be given by name, or as a function from a machine to its equations"
             )
-        if isinstance(formulation, Equations) and options.stops is not None:
+        if isinstance(options.formulation, Equations) and options.stops is not None:
             raise SimulationError(
                 "`stops` are added to the plant's own equations: give `formulation` by its name"
             )
@@ -125,7 +127,21 @@ class Segment:
             bool(options.contacts),
         )
 
-    @property
+    @cached_property
+    def _formulation(self) -> Any:
+        """What the user has given as formulation; made for this machine where it is a function."""
+        given = self.options.formulation
+        if not callable(given):
+            return given
+        made = given(self._plant_machine)
+        if not isinstance(made, Equations):
+            raise SimulationError(
+                "the function given as `formulation` must return the equations of a machine, got "
+                f"{type(made).__name__}"
+            )
+        return made
+
+    @cached_property
     def _plant_machine(self) -> Any:
         """The machine whose forces are ours: with stops, without contacts where MuJoCo has them."""
         machine = self.scene.machine
@@ -138,7 +154,9 @@ class Segment:
         options = self.options
         period = options.ratio * options.dt
         ahead = round(options.lead / period) if period else 0
-        return Timing(period, max(options.delay - ahead, 0))
+        explicit = isinstance(options.method, ExplicitIntegrator)
+        native = not options.stepwise and (period > 0 or explicit)
+        return Timing(period, max(options.delay - ahead, 0), native)
 
     def _predictor(self) -> Predictor | None:
         options, scene = self.options, self.scene
@@ -201,7 +219,7 @@ class Segment:
             noise = NoiseSource(scale, options.seed, self.batch)
         common = self.loop, self.clock, self._constants(), noise
         if options.plant == "mujoco":
-            rows = options.formulation if rows_for_mujoco(options.formulation) else None
+            rows = self._formulation if rows_for_mujoco(self._formulation) else None
             touching = self.scene.machine if options.contacts else None
             settings = options.contacts if isinstance(options.contacts, dict) else None
             runner = _mujoco_runner()(*common, method, rows, touching, settings)
@@ -297,11 +315,15 @@ class Segment:
         Our own plants are on them; MuJoCo's loops, which are soft, open a little as it goes.
         """
         x, v = self.joint_state(state, step)
+        if self.recorder.ended.any():
+            # Those that have ended go on as copies of one that has not; nothing of them is kept.
+            alive = int(np.argmin(self.recorder.ended))
+            x[self.recorder.ended], v[self.recorder.ended] = x[alive], v[alive]
         if self.options.plant != "mujoco":
             return x, v, {}
         machine, units = self.scene.machine, velocity_units(self.scene.machine)
-        rows = rows_for_mujoco(self.options.formulation)
-        equations = self.options.formulation if rows else Constrained(machine)
+        rows = rows_for_mujoco(self._formulation)
+        equations = self._formulation if rows else Constrained(machine)
         near = equations.project(
             x, v, self.clock.time(step), limits=False, parameters=self.scene.parameters
         )
@@ -333,18 +355,47 @@ class Segment:
         spacing = self.options.spacing
         values = self._observed(kept, first, count, spacing)
         times = self.clock.times(first, count, spacing)
-        problem = first_problem(values, self.observer.channels, self.batch)
+        if self.batch is not None:
+            problem = self._end_trajectories(kept, first, values, times)
+        else:
+            problem = first_problem(values, self.observer.channels, None)
         if problem is None:
             self.recorder.add(times, values)
-            last = {name: array[..., -1, :] for name, array in kept.items()}
-            self._latest = first + (len(times) - 1) * spacing, last
+            self._set_latest(kept, first, len(times))
             return
         good = _rows(values, slice(0, problem.row), self.batch)
         self.recorder.add(times[: problem.row], good)
-        if problem.row:
-            before = {name: array[..., problem.row - 1, :] for name, array in kept.items()}
-            self._latest = first + (problem.row - 1) * spacing, before
-        self._break_off(problem, values, times)
+        self._set_latest(kept, first, problem.row)
+        raise self._failure(problem, values, times)
+
+    def _set_latest(self, kept: LoopStates, first: int, row: int) -> None:
+        """Keep the state before a row as the latest that is good."""
+        if row:
+            before = {name: array[..., row - 1, :] for name, array in kept.items()}
+            self._latest = first + (row - 1) * self.options.spacing, before
+
+    def _end_trajectories(
+        self, kept: LoopStates, first: int, values: Arrays, times: np.ndarray
+    ) -> FirstProblem | None:
+        """End those of many trajectories that are not finite; return a problem if none is left.
+
+        From there on their rows are NaN. No trajectory knows of the others.
+        """
+        ended = self.recorder.ended.copy()
+        problems = first_problems(values, self.observer.channels, ended)
+        if problems and ended.sum() + len(problems) == self.batch:
+            return problems[0]
+        if problems:
+            self._set_latest(kept, first, problems[0].row)
+        for k, problem in enumerate(problems):
+            told = self._failure if k == 0 else self._brief_failure
+            self.recorder.ends(int(problem.trajectory or 0), told(problem, values, times))
+        for array in values.values():
+            array[ended] = np.nan
+        for problem in problems:
+            for array in values.values():
+                array[problem.trajectory, problem.row :] = np.nan
+        return None
 
     def _observed(self, kept: LoopStates, first: int, count: int, every: int) -> Arrays:
         """Evaluate all channels at rows of states."""
@@ -366,8 +417,16 @@ class Segment:
 
     # ------------------------------------------------------------------ breaking off
 
-    def _break_off(self, problem: FirstProblem, values: Arrays, times: np.ndarray) -> None:
-        """Find the very step at which values stopped being finite, and raise."""
+    def _brief_failure(
+        self, problem: FirstProblem, values: Arrays, times: np.ndarray
+    ) -> SimulationError:
+        """Return the error of values that are not finite, from recorded rows alone."""
+        bad, time = _row(values, problem.row, problem.trajectory), float(times[problem.row])
+        good = _row(values, problem.row - 1, problem.trajectory) if problem.row else None
+        return self._broken(problem, time, good, bad)
+
+    def _failure(self, problem: FirstProblem, values: Arrays, times: np.ndarray) -> SimulationError:
+        """Return the error of values that are not finite, with the very step of the first."""
         bad, time = _row(values, problem.row, problem.trajectory), float(times[problem.row])
         good, shorter = None, None
         if self._latest is not None:
@@ -378,7 +437,7 @@ class Segment:
             if spacing > 1:
                 rows = self.runner.advance(state, step, spacing, 1)
                 fine = self._observed(rows.kept, step, spacing, 1)
-                first = first_problem(fine, self.observer.channels, self.batch)
+                first = self._first_of(problem.trajectory, fine)
                 if first is not None and first.row > 0:
                     problem, time = first, self.clock.time(step + first.row)
                     bad = _row(fine, first.row, first.trajectory)
@@ -387,8 +446,16 @@ class Segment:
                     state = {k: array[..., first.row - 1, :] for k, array in rows.kept.items()}
             shorter = self.runner.shorter_step(state, step, problem.trajectory)
         if shorter is not None and good is not None:
-            raise self._without_solution(problem, time, good, shorter)
-        raise self._broken(problem, time, good, bad)
+            return self._without_solution(problem, time, good, shorter)
+        return self._broken(problem, time, good, bad)
+
+    def _first_of(self, trajectory: int | None, values: Arrays) -> FirstProblem | None:
+        """Return where one trajectory stops being finite."""
+        if trajectory is None:
+            return first_problem(values, self.observer.channels, None)
+        one = {key: array[trajectory] for key, array in values.items()}
+        problem = first_problem(one, self.observer.channels, None)
+        return None if problem is None else problem._replace(trajectory=trajectory)
 
     def _without_solution(
         self, problem: FirstProblem, time: float, good: LoopStates, shorter: float

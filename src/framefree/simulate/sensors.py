@@ -196,6 +196,50 @@ class Encoders(Sensor):
 
 
 @dataclass(frozen=True, kw_only=True)
+class JointAccelerations(Sensor):
+    """A sensor of the accelerations of joints, as a motion reference unit tells those of a ship.
+
+    Of a free joint these are the rates of its body twist (6), in its own axes: m/s^2 and rad/s^2.
+
+    Parameters
+    ----------
+    joints : sequence of str
+        In any order; readings are in that of the machine.
+    deviation : float or (n,)
+        Of a reading, m/s^2 or rad/s^2; one for all velocities of the joints, or one for each.
+    """
+
+    name: str = "accelerations"
+    joints: tuple[str, ...] = ("base",)
+    deviation: Any = 0.0
+
+    def value(self, state: State, acting: PlantForces) -> Matrix:
+        """Return the accelerations."""
+        a = acting.acceleration()
+        return ca.vertcat(*(a[span, :] for span in self._spans(state.machine)))
+
+    def deviations(self, machine: Machine) -> np.ndarray:
+        """Return those of all velocities of the joints."""
+        count = sum(span.stop - span.start for span in self._spans(machine))
+        values = np.asarray(self.deviation, float)
+        if values.ndim and values.shape != (count,):
+            raise SimulationError(
+                f"`deviation` of the sensor `{self.name}` must be one number or {count}, got "
+                f"{values.shape[0]}"
+            )
+        return np.broadcast_to(values, (count,)).copy()
+
+    def disturbed(self, machine: Machine, value: Matrix, noise: Matrix) -> Matrix:
+        """Add noise."""
+        return value + noise
+
+    def _spans(self, machine: Machine) -> list[slice]:
+        for name in self.joints:
+            machine.joint(name)  # refuses a joint that does not exist, by name
+        return [machine.v_slice[j.name] for j in machine.joints if j.name in self.joints]
+
+
+@dataclass(frozen=True, kw_only=True)
 class ForceSensor(Sensor):
     """A sensor of the wrench from outside on the body of a frame, in the frame's axes (6).
 

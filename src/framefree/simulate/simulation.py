@@ -13,6 +13,15 @@ from framefree.errors import FramefreeWarning
 from framefree.machine import Machine, Stops
 from framefree.motion import Equations
 from framefree.motion.redundant import System
+from framefree.simulate.arguments import (
+    checked_law,
+    checked_machine,
+    checked_parts,
+    checked_reference,
+    checked_seed,
+    checked_time,
+    checked_whole,
+)
 from framefree.simulate.disturbances import Disturbance
 from framefree.simulate.events import Event, Scene
 from framefree.simulate.integrators import Integrator
@@ -20,6 +29,7 @@ from framefree.simulate.noise import Noise
 from framefree.simulate.observe import RECORDED
 from framefree.simulate.options import SimulationOptions
 from framefree.simulate.progress import ProgressReport, interruptible, reporting
+from framefree.simulate.reclosing import closed_again
 from framefree.simulate.record import Recorder
 from framefree.simulate.run import Run
 from framefree.simulate.runners import Adaptive
@@ -32,7 +42,7 @@ STACK = 3
 
 def simulate(
     machine: Machine | System,
-    law: AnyLaw | None = None,
+    law: AnyLaw | Callable[..., Any] | None = None,
     reference: Reference | None = None,
     x0: Any = None,
     v0: Any = None,
@@ -42,10 +52,10 @@ def simulate(
     plant: str = "native",
     contacts: bool | Mapping[str, Any] = False,
     stops: bool | Stops = False,
-    formulation: str | Equations | None = None,
+    formulation: str | Equations | Callable[[Machine], Equations] | None = None,
     integrator: str | Integrator | Adaptive | None = None,
     control_dt: float | None = None,
-    disturbances: Iterable[Disturbance] = (),
+    disturbances: Disturbance | Iterable[Disturbance] = (),
     limits: bool = True,
     lag: Any = None,
     noise: Noise | None = None,
@@ -54,13 +64,13 @@ def simulate(
     observer: ForceObserver | None = None,
     delay: int = 0,
     predict: bool | float = False,
-    seed: int = 0,
+    seed: int | Iterable[int] = 0,
     u0: Any = None,
     every: int | None = None,
-    events: Iterable[Event] = (),
+    events: Event | Iterable[Event] = (),
     parameters: Any = None,
     law_parameters: Any = None,
-    record: Iterable[str] = RECORDED,
+    record: str | Iterable[str] = RECORDED,
     threads: int = 1,
     progress: bool | ProgressReport | None = None,
     out: Any = None,
@@ -72,8 +82,10 @@ def simulate(
     ----------
     machine : Machine, BodySystem or LagrangianSystem
         The plant. The law's own machine may be another: joints and actuators are matched by name.
-    law : Law or NumericLaw, optional
-        Without one, all inputs are zero. A `NumericLaw` is evaluated in Python and needs
+    law : Law, NumericLaw or function, optional
+        Without one, all inputs are zero. A plain function ``u = law(t, x, v)`` or
+        ``u = law(t, x, v, reference)`` of NumPy arrays is evaluated in Python once a control
+        period, by default at every step. A `NumericLaw` is evaluated in Python and needs
         `control_dt`; one that is `native` is part of the compiled step of the native plant.
     reference : Reference, optional
         What the law follows.
@@ -95,9 +107,10 @@ def simulate(
     stops : bool or Stops
         Whether joints of the plant run into compliant stops at their limits; `Stops` says how stiff
         these are. Without, limits of joints are data for controllers, and nothing stops a joint.
-    formulation : str or Equations, optional
+    formulation : str, Equations, or callable, optional
         Of the native plant; by default "constrained" for a machine with loops or couplings, "tree"
-        for others.
+        for others. A function takes a machine and returns its equations, so that events may change
+        the machine: `closed_form` of the crane, for instance.
     integrator : str, Integrator or Adaptive, optional
         "rk4", "euler", "midpoint", "implicit" or "adaptive".
         By default "rk4", or "implicit" where servos, dampers or springs of the machine are too fast
@@ -106,7 +119,7 @@ def simulate(
     control_dt : float, optional
         Control period in s, a multiple of dt, over which the command is held. Without, the law is
         evaluated at every stage of the integrator (with MuJoCo: at every step).
-    disturbances : iterable of Disturbance
+    disturbances : Disturbance or iterable of Disturbance
         `Pulse`, `Push`.
     limits : bool
         Whether inputs and motor forces stay within their limits.
@@ -130,19 +143,20 @@ def simulate(
         Time in s by which the law is ahead: it gets the reference, and the state that its own
         machine predicts from the measurement and the commands on their way, that much later.
         True is the delay. Time constants of a lag may be added to it.
-    seed : int
-        Of the noise.
+    seed : int or iterable of int
+        Of the noise; of many trajectories one for each, which then has the noise that it would have
+        alone.
     u0 : (nu,), optional
         Inputs before the run, where there is a lag or a delay; default zero.
     every : int, optional
         Steps from one recorded row to the next; by default one, or a control period.
-    events : iterable of Event
+    events : Event or iterable of Event
         `Grasp`, `Release`, `Change`, `SetParameters`. Those at the end of the run or after it do
         not happen; there is a warning.
     parameters, law_parameters : mapping or (n,) or (batch, n), optional
         Values of the tunable numbers of the machine, and of the law's machine where that is
         another.
-    record : iterable of str
+    record : str or iterable of str
         What to record of the plant: "energy", "momentum", "joint_wrench", "constraint",
         "interaction", "stop", "acceleration". By default all but momentum and acceleration, as far
         as the plant has it.
@@ -168,31 +182,37 @@ def simulate(
     SimulationError
         If the run cannot start; or if a value is not finite, or an implicit step does not converge,
         with the time, the quantity, the last good state, the likely cause, and the run until then.
-        Of many trajectories the first that breaks off is named, and stops all.
+        Of many trajectories one that breaks off ends only itself: see `Run.failures`. There is an
+        error where none is left.
     """
-    subject: Any = machine
+    subject: Any = checked_machine(machine)
+    reference = checked_reference(reference)
+    plain_function = law is not None and not isinstance(law, AnyLaw)
+    law = checked_law(subject, law, reference)
+    if plain_function and control_dt is None:
+        control_dt = dt
     options = SimulationOptions(
-        duration=duration,
-        dt=dt,
+        duration=checked_time("duration", duration),
+        dt=checked_time("dt", dt),
         plant=plant,
         formulation=formulation,
         integrator=integrator,
-        control_dt=control_dt,
-        disturbances=tuple(disturbances),
+        control_dt=None if control_dt is None else checked_time("control_dt", control_dt),
+        disturbances=checked_parts("disturbances", disturbances, Disturbance),
         limits=limits,
         lag=lag,
         noise=noise,
-        sensors=(sensors,) if isinstance(sensors, Sensor) else tuple(sensors),
-        estimator=(estimator,) if isinstance(estimator, StateEstimator) else tuple(estimator),
+        sensors=checked_parts("sensors", sensors, Sensor),
+        estimator=checked_parts("estimator", estimator, StateEstimator),
         observer=observer,
-        delay=delay,
+        delay=checked_whole("delay", delay, 0),
         predict=predict,
-        seed=seed,
+        seed=checked_seed(seed),
         u0=u0,
-        every=every,
-        events=tuple(events),
-        record=tuple(record),
-        threads=threads,
+        every=None if every is None else checked_whole("every", every, 1),
+        events=checked_parts("events", events, Event),
+        record=checked_parts("record", record, str),
+        threads=checked_whole("threads", threads, 1),
         contacts=(dict(contacts) or True) if isinstance(contacts, Mapping) else bool(contacts),
         stops=(Stops() if stops else None) if isinstance(stops, bool) else stops,
     )
@@ -211,6 +231,14 @@ def simulate(
             recorder.break_off(error, subject)
             raise
     recorder.meta["wall_seconds"] = round(monotonic() - begin, 6)
+    ended = recorder.meta.get("failures", [])
+    if ended:
+        warnings.warn(
+            f"{len(ended)} of {batch} trajectories ended early (`run.failures`); the first: "
+            f"{ended[0]['message']}",
+            FramefreeWarning,
+            stacklevel=STACK,
+        )
     return recorder.close("finished" if done else "interrupted", subject)
 
 
@@ -230,8 +258,10 @@ def _simulate(
             break
         for event in events:
             x, v, drift = segment.state_at_event(state, step)
+            time = options.clock.time(step)
             scene = event.after(dataclasses.replace(scene, x=x, v=v))
-            recorder.happened(event, options.clock.time(step), drift)
+            scene, jump = closed_again(scene, event.held, time)
+            recorder.happened(event, time, drift | jump)
             segment = Segment(options, scene, recorder, segment)
             state = segment.start(state)
     segment.keep_last(state, step)

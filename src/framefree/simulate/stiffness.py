@@ -107,7 +107,7 @@ def _matrices(machine: Machine) -> ca.Function:
     """Return the function from x, v and the tunable numbers to M, K and D."""
     x, v = ca.SX.sym("x", machine.nx), ca.SX.sym("v", machine.nv)
     state = Tree(machine.tree).at(x, v)
-    by_x, by_v = state.inverse_slopes(ca.SX.zeros(machine.nv))
+    by_x, by_v = state.newton_slopes(ca.SX.zeros(machine.nv))
     K, D = actuator_slopes(state, ca.SX.zeros(machine.nu), limits=False)
     outputs = [ca.densify(ca.SX(part)) for part in (state.mass, K - by_x, D - by_v)]
     return ca.Function("matrices", [x, v, machine.parameters.symbols], outputs)

@@ -41,10 +41,7 @@ def depths(machine: Machine, x: np.ndarray, parameters: np.ndarray) -> np.ndarra
     """Return how deep each contact is (m) at configurations of the joints: (n, contacts)."""
     symbol = ca.SX.sym("x", machine.nx)
     bodies = Tree(machine.tree).at(symbol).bodies
-    deepest = [
-        ca.mmax(ca.vertcat(*(place.depth for place in part.places(bodies.relative(part)[2]))))
-        for part in contacts_of(machine)
-    ]
+    deepest = [part.depth_at(bodies.relative(part)[2]) for part in contacts_of(machine)]
     inputs = [symbol, machine.parameters.symbols]
     function = ca.Function("depths", inputs, [ca.densify(ca.vertcat(*deepest))])
     rows = np.atleast_2d(x)

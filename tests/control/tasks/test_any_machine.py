@@ -13,12 +13,14 @@ from framefree.control.tasks import (
     FrameControl,
     HeldObject,
     JointControl,
+    LimitedTaskControl,
     MomentumControl,
     RigidCoupling,
     StrictPriority,
     TaskControl,
     task_report,
 )
+from framefree.gallery.machines.arms import revolute_chain
 from framefree.gallery.machines.dual_arm import (
     START_HELD,
     dual_arm_with_object,
@@ -27,6 +29,7 @@ from framefree.gallery.machines.dual_arm import (
 from framefree.gallery.machines.finger_arm import finger_arm, finger_arm_at
 from framefree.gallery.machines.five_bar import five_bar, five_bar_at
 from framefree.machine import Body, Coupling, Free, Joint, Linear, Machine
+from framefree.machine.actuators import motors
 from framefree.simulate import Change, Grasp, Release, simulate
 from framefree.simulate.errors import SimulationError
 from framefree.solve import assemble
@@ -82,6 +85,16 @@ def test_fingers_that_are_four_bars():
         assert np.linalg.norm(run[f"{tip}.error"][0]) > 0.01
         reached = eom.functions[f"frame_pose:{tip}"](run.x[-1]).full()[:3, 3]
         np.testing.assert_allclose(reached, pose[:3, 3], atol=1e-6)
+
+
+def test_one_joint_without_any_limit():
+    """Nothing is limited, and nothing is left of the rows of limits."""
+    chain = revolute_chain(1)
+    arm = chain.attach(*motors(chain.joints))
+    law = LimitedTaskControl(arm, [[JointControl(arm, [0.4], Kp=9.0)]])
+    made = law.command(0.0, np.array([0.1]), np.zeros(1), {}, law.memory)
+    wanted = ff.equations(arm).inverse([0.1], [0.0], [9.0 * 0.3])
+    np.testing.assert_allclose(made.u, wanted, atol=1e-12)
 
 
 def test_a_coupled_joint_counts():

@@ -3,12 +3,13 @@
 from framefree.control.passive.adaptive import AdaptivePassivity
 from framefree.control.passive.end_effector import EndEffectorPassivity
 from framefree.control.passive.euler import EulerPassivity
-from framefree.control.passive.freedom import Freedom, FreeFloating, Rolling, Whole
+from framefree.control.passive.freedom import CarriedBase, Freedom, FreeFloating, Rolling, Whole
 from framefree.control.passive.law import PassiveLaw
 from framefree.control.passive.tracking import PassivityControl, StationKeeping
 
 __all__ = [
     "AdaptivePassivity",
+    "CarriedBase",
     "EndEffectorPassivity",
     "EulerPassivity",
     "FreeFloating",

@@ -30,11 +30,11 @@ class AdaptivePassivity(PassivityControl):
     unknown: Correction | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        if not isinstance(self.unknown, Adaptation):
-            raise ControlError(f"`unknown` of {self.name} must be an Adaptation")
         if isinstance(self.freedom, FreeFloating):
             raise ControlError(
                 f"{self.name} cannot have a base that floats freely: how it moves with the arm "
                 "depends on the numbers that are not known"
             )
+        super().__post_init__()
+        if not isinstance(self.unknown, Adaptation):
+            raise ControlError(f"`unknown` of {self.name} must be an Adaptation")

@@ -7,11 +7,11 @@ velocities w that are left the equations keep their form and their properties,
     M_w = N^T M N,    C_w = N^T (M dN/dt + C N),    dM_w/dt - 2 C_w skew where dM/dt - 2 C is.
 
 To add a kind of freedom, subclass `Freedom` and give ``independent(machine)``, ``basis(state)``
-and, where v is not N w alone, ``drift(state, N)``.
+and, where v is not N w alone, ``drift(state, N, measured)``; ``measures`` where sensors tell it.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,10 +20,12 @@ import numpy as np
 
 from framefree.control.law import ControlError
 from framefree.geometry import se3
-from framefree.machine import Machine
+from framefree.machine import WORLD, Machine
 from framefree.machine.joints import Free
+from framefree.motion.actuation import directions
 from framefree.motion.constrained.rows import Nonholonomic
 from framefree.motion.spatial import Matrix, solve_symmetric
+from framefree.motion.tree import Tree
 from framefree.motion.tree.state import TreeState
 
 
@@ -41,7 +43,18 @@ class Freedom(ABC):
     def basis(self, state: TreeState) -> Matrix:
         """Return N (nv x n), a function of x alone."""
 
-    def drift(self, state: TreeState, N: Matrix) -> tuple[Matrix, Matrix] | None:
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """Names of the sensors whose readings `drift` needs."""
+        return ()
+
+    def sizes(self, machine: Machine) -> dict[str, int]:
+        """Return how many numbers each of these sensors tells."""
+        return {}
+
+    def drift(
+        self, state: TreeState, N: Matrix, measured: Mapping[str, Matrix]
+    ) -> tuple[Matrix, Matrix] | None:
         """Return v - N w and its rate (nv each), or None where that is zero."""
         return None
 
@@ -79,7 +92,7 @@ class FreeFloating(Freedom):
     base: str = "base"
 
     def check(self, machine: Machine) -> None:
-        """Refuse machines on which something else than their own joints acts."""
+        """Refuse machines on which something acts from outside; inner springs may."""
         first = machine.joint(self.base)
         roots = [j.name for j, parent in zip(machine.joints, machine.parent, strict=True)
                  if parent < 0]  # fmt: skip
@@ -88,18 +101,7 @@ class FreeFloating(Freedom):
                 f"FreeFloating needs a free joint `{self.base}` that carries all of "
                 f"`{machine.name}`; its joints on the world are: {', '.join(roots)}"
             )
-        outside = [
-            what
-            for what, there in (
-                ("gravity", np.any(np.asarray(machine.gravity))),
-                ("a fluid", machine.fluid is not None),
-                ("springs", machine.springs),
-                ("dampers", machine.dampers),
-                ("tendons", machine.tendons),
-                ("interactions", machine.interactions),
-            )
-            if there
-        ]
+        outside = external_forces(machine, self.base)
         if outside:
             raise ControlError(
                 f"momentum of `{machine.name}` is not constant, as FreeFloating needs it: there is "
@@ -118,7 +120,9 @@ class FreeFloating(Freedom):
         N[rest, :] = ca.SX.eye(len(rest))
         return N
 
-    def drift(self, state: TreeState, N: Matrix) -> tuple[Matrix, Matrix]:
+    def drift(
+        self, state: TreeState, N: Matrix, measured: Mapping[str, Matrix]
+    ) -> tuple[Matrix, Matrix]:
         """Return (H_b^-1 p, 0) and its rate."""
         base, _ = self._places(state.machine)
         machine, x, v = state.machine, state.x, state.v
@@ -133,6 +137,85 @@ class FreeFloating(Freedom):
     def _places(self, machine: Machine) -> tuple[list[int], list[int]]:
         base = list(range(*machine.v_slice[self.base].indices(machine.nv)))
         return base, [k for k in range(machine.nv) if k not in base]
+
+
+@dataclass(frozen=True)
+class CarriedBase(Freedom):
+    """A base that something else moves, as the deck of a ship: what it does is measured.
+
+        v = (xi_b, qd),    N = [0; I],    drift = (xi_b, 0),    its rate (dxi_b/dt, 0)
+
+    The law commands the joints that the base carries, with forces as large as the base's motion
+    asks for: N^T M (dxi_b/dt, 0), and the frame of a task is held in the world, not on the base.
+    What moves the base need not be known, nor what it weighs: its rows are not among N^T (...). An
+    error e (n) of the measured acceleration is a force M_qb e on the joints that dV/dt counts by
+    its power on s, beside what the law makes of it by moving.
+
+    A sampled acceleration is that under the forces of the period before. The base must be heavier
+    than what it carries, or held to its motion: otherwise the law chases its own reaction.
+
+    Parameters
+    ----------
+    base : str or sequence of str
+        The joints that are moved, from the world on: "base", or several one after the other.
+    acceleration : str or None
+        Name of the sensor of their accelerations (`JointAccelerations`), in the machine's order.
+        None takes them for zero: then the stated dV/dt holds for a base that moves steadily.
+    """
+
+    base: str | Sequence[str] = "base"
+    acceleration: str | None = "accelerations"
+
+    @property
+    def carrying(self) -> tuple[str, ...]:
+        """Names of the joints that are moved."""
+        return (self.base,) if isinstance(self.base, str) else tuple(self.base)
+
+    def check(self, machine: Machine) -> None:
+        """Refuse joints that are carried by others."""
+        bodies = {machine.joint(name).child for name in self.carrying} | {WORLD}
+        for name in self.carrying:
+            if machine.joint(name).parent not in bodies:
+                raise ControlError(
+                    f"CarriedBase takes joints from the world on; `{name}` is carried by "
+                    f"`{machine.joint(name).parent}`, whose joint is not among them"
+                )
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The sensor of accelerations."""
+        return () if self.acceleration is None else (self.acceleration,)
+
+    def sizes(self, machine: Machine) -> dict[str, int]:
+        """Return the number of velocities that are moved."""
+        return dict.fromkeys(self.measures, len(self._places(machine)))
+
+    def independent(self, machine: Machine) -> tuple[str, ...]:
+        """Return the joints that are carried."""
+        return tuple(joint.name for joint in machine.joints if joint.name not in self.carrying)
+
+    def basis(self, state: TreeState) -> Matrix:
+        """Return [0; I]."""
+        moved = self._places(state.machine)
+        rest = [k for k in range(state.machine.nv) if k not in moved]
+        N = ca.SX(state.machine.nv, len(rest))
+        N[rest, :] = ca.SX.eye(len(rest))
+        return N
+
+    def drift(
+        self, state: TreeState, N: Matrix, measured: Mapping[str, Matrix]
+    ) -> tuple[Matrix, Matrix]:
+        """Return the velocities of the base and their measured rates."""
+        at = self._places(state.machine)
+        drift, rate = (ca.SX(state.machine.nv, 1) for _ in range(2))
+        drift[at, :] = state.v[at, :]
+        if self.acceleration is not None:
+            rate[at, :] = measured[self.acceleration]
+        return drift, rate
+
+    def _places(self, machine: Machine) -> list[int]:
+        names = [joint.name for joint in machine.joints if joint.name in self.carrying]
+        return [k for name in names for k in range(*machine.v_slice[name].indices(machine.nv))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,3 +282,55 @@ class Rolling(Freedom):
             place: Any = machine.v_slice[machine.joint(name).name]
             follow += range(place.start, place.stop)
         return follow, [k for k in range(machine.nv) if k not in follow]
+
+
+def external_forces(machine: Machine, base: str) -> list[str]:
+    """Return, in words, what changes the momentum of a machine that a free joint carries.
+
+    Springs, dampers and interactions between two of its own bodies do not, nor do tendons along
+    them: they depend on relative poses and twists, and the reaction acts on the machine itself.
+    """
+    outside = [
+        word
+        for word, there in (
+            ("gravity", np.any(np.asarray(machine.numeric.gravity))),
+            ("a fluid", machine.fluid is not None),
+        )
+        if there
+    ]
+    for kind in ("spring", "damper", "interaction"):
+        parts = getattr(machine, f"{kind}s")
+        outside += [
+            f"{kind} `{part.name}` on the world"
+            for part in parts
+            if any(machine.frame(frame).body == WORLD for frame in (part.frame_a, part.frame_b))
+        ]
+    own = set(machine.joint(base).x_names)
+    outside += [
+        f"tendon `{tendon.name}` on the world or on the base"
+        for tendon in machine.tendons
+        if own & set(tendon.coordinates)
+        or any(machine.frame(frame).body == WORLD for frame in tendon.frames)
+    ]
+    joint = machine.numeric.joint(base)
+    outside += [
+        f"{word} of the joint `{base}`"
+        for word in ("damping", "friction", "armature")
+        if np.any(getattr(joint, word))
+    ]
+    pushing = _pushing(machine, base)
+    return outside + [f"the actuator `{name}` that pushes the base" for name in pushing]
+
+
+def _pushing(machine: Machine, base: str) -> list[str]:
+    """Return the actuators that exert a force on the velocities of the base."""
+    numeric, rng = machine.numeric, np.random.default_rng(0)
+    x = ca.SX.sym("x", machine.nx)
+    state, names = Tree(numeric.tree).at(x), []
+    sample = numeric.random(rng)
+    for actuator in numeric.actuators:
+        along = ca.Function("along", [x], [ca.densify(directions(state, actuator))])
+        forces = np.abs(along(sample).full())
+        if forces[numeric.v_slice[base]].max(initial=0.0) > 1e-12 * forces.max(initial=0.0):
+            names.append(actuator.name)
+    return names

@@ -143,6 +143,11 @@ class PassiveLaw(CorrectedLaw):
         self._check_inputs()
         self.check_unknown()
 
+    @property
+    def measures(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Names of the sensors that tell how the base moves."""
+        return self.freedom.measures
+
     # ------------------------------------------------------------------ coordinates and gains
 
     @cached_property
@@ -208,8 +213,8 @@ class PassiveLaw(CorrectedLaw):
         self, t: Matrix, x: Matrix, v: Matrix, reference: Mapping[str, Matrix], memory: Matrix
     ) -> Command:
         """Return the inputs at a state."""
-        function, names = self.function
-        arguments = [x, v, *(reference[name] for name in self.needs)]
+        function, names = self.traced
+        arguments = [x, v, *(reference[name] for name in (*self.needs, *self.measures))]
         arguments += [memory] if self.unknown is not None else []
         if len(self.machine.parameters):
             arguments.append(self.machine.parameters.symbols)
@@ -218,19 +223,21 @@ class PassiveLaw(CorrectedLaw):
         return Command(u, signals, *values[len(names) :])
 
     @cached_property
-    def function(self) -> tuple[ca.Function, tuple[str, ...]]:
+    def traced(self) -> tuple[ca.Function, tuple[str, ...]]:
         """From x, v and the reference signals to u and the signals, with their names.
 
-        With a correction, its memory comes after the references; its next value and its rate come
-        after the signals.
+        Readings of sensors come after the references, then the memory of a correction; its next
+        value and its rate come after the signals.
         """
         machine = self.machine
         x, v = ca.SX.sym("x", machine.nx), ca.SX.sym("v", machine.nv)
         symbols = self.symbols()
         memory = ca.SX.sym("memory", len(self.memory))
+        sizes = self.freedom.sizes(machine)
+        measured = {name: ca.SX.sym(name, sizes[name]) for name in self.measures}
         state = self._tree.at(x, v)
-        u, signals, change = self._traced(state, symbols, memory)
-        inputs = [x, v, *(symbols[name][0] for name in self.needs)]
+        u, signals, change = self._traced(state, symbols, measured, memory)
+        inputs = [x, v, *(symbols[name][0] for name in self.needs), *measured.values()]
         values = [u, *signals.values()]
         if self.unknown is not None:
             inputs.append(memory)
@@ -241,13 +248,17 @@ class PassiveLaw(CorrectedLaw):
         return ca.Function("law", inputs, outputs), tuple(signals)
 
     def _traced(
-        self, state: TreeState, symbols: dict[str, tuple[Matrix, Matrix]], memory: Matrix
+        self,
+        state: TreeState,
+        symbols: dict[str, tuple[Matrix, Matrix]],
+        measured: Mapping[str, Matrix],
+        memory: Matrix,
     ) -> tuple[Matrix, dict[str, Matrix], CorrectionChange]:
         machine, x, v = self.machine, state.x, state.v
         N = ca.SX(self.freedom.basis(state))
         x_rate = machine.rate_matrix(x) @ v
         N_rate = ca.reshape(ca.jtimes(ca.vec(ca.densify(N)), x, x_rate), *N.shape)
-        drift, drift_rate = self.freedom.drift(state, N) or (ca.SX(machine.nv, 1),) * 2
+        drift, drift_rate = self.freedom.drift(state, N, measured) or (ca.SX(machine.nv, 1),) * 2
         held = ca.SX.sym("drift", machine.nv)
         at = CommandedState(state, N, held, {name: pair[0] for name, pair in symbols.items()})
         followed = self.follow(at)

@@ -104,4 +104,4 @@ class StationKeeping(PassivityControl):
         self, t: Matrix, x: Matrix, v: Matrix, reference: Mapping[str, Matrix], memory: Matrix
     ) -> Command:
         """Return the inputs at a state."""
-        return super().control(t, x, v, {}, memory)
+        return super().control(t, x, v, reference, memory)

@@ -1,9 +1,11 @@
 """Port laws: velocity, pose and end-effector control of trees of bodies by a virtual port."""
 
+from framefree.control.port.avoidance import Avoidance
 from framefree.control.port.base import PortLaw, looped
 from framefree.control.port.end_effector import EndEffectorControl
 from framefree.control.port.feasible import Misfit, misfits, require_feasible
-from framefree.control.port.obstacles import Avoidance, Capsule, HalfSpace, Obstacle, Sphere
+from framefree.control.port.goals import FrameGoal
+from framefree.control.port.obstacles import Capsule, HalfSpace, Moving, Obstacle, Sphere
 from framefree.control.port.pose import PoseControl
 from framefree.control.port.realise import VirtualPort
 from framefree.control.port.velocity import VelocityControl
@@ -12,8 +14,10 @@ __all__ = [
     "Avoidance",
     "Capsule",
     "EndEffectorControl",
+    "FrameGoal",
     "HalfSpace",
     "Misfit",
+    "Moving",
     "Obstacle",
     "PortLaw",
     "PoseControl",

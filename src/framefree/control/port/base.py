@@ -14,12 +14,13 @@ derivative of nu_r. Against what they do not know the laws take a correction
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import casadi as ca
 import numpy as np
 
-from framefree.control.law import Command, ControlError
+from framefree.control.law import AnyLaw, Command, ControlError, LawBlocks, Timing
 from framefree.control.port.bodies import (
     command,
     gather,
@@ -27,6 +28,7 @@ from framefree.control.port.bodies import (
     rotor_momentum,
     spread,
 )
+from framefree.control.port.damping import body_dampings
 from framefree.control.port.realise import VirtualPort, has_joint_part
 from framefree.control.port.sweeps import (
     BodyChain,
@@ -36,12 +38,12 @@ from framefree.control.port.sweeps import (
     VelocityRequest,
     reference_velocity,
 )
+from framefree.control.port.swept import SweptPortLaw, sweepable
 from framefree.control.shared.allocation import UNITS, Allocated
-from framefree.control.shared.gains import matrix_gain, positive
 from framefree.control.unknown.corrected import CorrectedLaw
 from framefree.control.unknown.correction import UNITS as CORRECTION_UNITS
 from framefree.control.unknown.correction import Correction, ReferenceMotion, stated
-from framefree.geometry import Moments
+from framefree.kernel.loops import Block, Calls
 from framefree.machine import Machine
 from framefree.machine.part import set_field
 from framefree.motion.loops import (
@@ -145,16 +147,17 @@ class PortLaw(CorrectedLaw):
         Share of a body's largest moment of inertia below which Kd = damping M does not take that
         about any axis: a thin rod resists hardly any moment about itself, and what is learned or
         observed of that moment would spin it away. 0 leaves M as it is.
-    literal : bool
-        Whether to use the reference velocity as printed in [Eslami2025], which ignores the joints
-        (errata E0-8, E0-9, E0-11): for comparison only, V does not fall as stated.
+    ignore_joints : bool
+        Whether the reference velocity is found as if there were no joints, M^-1 in place of Phi_c.
+        That is what is wrong with the laws printed in [Eslami2025] (errata E0-8, E0-9, E0-11); all
+        else, errors of poses among it, is as here. For comparison only: V does not fall as stated.
     unknown : Correction, optional
         How what is not known is met: `IntegralAction`, `MomentumObserver` or `Adaptation`.
     """
 
     machine: Machine
     damping: Any = 10.0
-    literal: bool = False
+    ignore_joints: bool = False
     unknown: Correction | None = field(default=None, kw_only=True)
     floor: float = field(default=0.0, kw_only=True)
 
@@ -162,9 +165,9 @@ class PortLaw(CorrectedLaw):
 
     def __post_init__(self) -> None:
         set_field(self, "port", VirtualPort(self.machine))
-        set_field(self, "dampings", _dampings(self.machine, self.damping, self.floor))
-        if self.literal and any(np.any(joint.armature) for joint in self.machine.joints):
-            raise ControlError("the printed laws know no rotors: `literal` needs armature 0")
+        set_field(self, "dampings", body_dampings(self.machine, self.damping, self.floor))
+        if self.ignore_joints and any(np.any(joint.armature) for joint in self.machine.joints):
+            raise ControlError("`ignore_joints` knows no rotors: it needs armature 0")
         self.check_unknown()
 
     @abstractmethod
@@ -174,6 +177,17 @@ class PortLaw(CorrectedLaw):
     def body_key(self, body: str) -> Any:
         """Return what bodies must have in common to share code, as far as this law is concerned."""
         return None
+
+    def timed(self, timing: Timing) -> AnyLaw:
+        """Return the law; that of a long machine in a compiled step as loops over its bodies."""
+        long = timing.native and self.unknown is None and sweepable(self.machine)
+        return SweptPortLaw(self) if long else self
+
+    @property
+    def signal_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of all signals by name."""
+        machine = self.machine
+        return {"V": (), "V_rate": (), "s": (len(machine.bodies), 6), "unrealised": (machine.nv,)}
 
     def control(
         self, t: Matrix, x: Matrix, v: Matrix, reference: Mapping[str, Matrix], memory: Matrix
@@ -209,7 +223,7 @@ class PortLaw(CorrectedLaw):
         """Return the port command of the bodies on a tape."""
         ask = self.ask(chain, signals)
         total = _Total(chain, self.machine)
-        if self.literal:
+        if self.ignore_joints:
             desired = self._printed(chain, ask)
             for i in range(chain.count):
                 total.add(i, desired)
@@ -219,20 +233,22 @@ class PortLaw(CorrectedLaw):
 
     def _printed(self, chain: BodyChain, ask: VelocityRequest) -> NearestVelocity:
         """Return the reference velocity with M^-1 for Phi_c: as if there were no joints."""
-        tape, task = chain.tape, ask.task
+        tape, tasks = chain.tape, {task.body: task for task in ask.tasks}
         twists, rates, zeros = [], [], []
         for i in range(chain.count):
-            load = ask.load(i)
-            if task is not None and i == task.body:
-                pair = [tape.call(task.frame.to_link, i, one) for one in (task.twist, task.rate)]
-            elif load is None:
+            load, rows = ask.load(i), ask.barrier(i)
+            if i in tasks:
+                task = tasks[i]
+                pair = [tape.call(task.frame.twist_to_link, i, one) for one in task[1:3]]
+            elif load is None and rows is None:
                 pair = [tape.call(_nothing, i, chain.x[i])] * 2
             else:
-                pair = [tape.call(_freely, i, one) for one in load]
+                pair = tape.call(_freely, i, *(load or (None, None)), rows)
             twists.append(pair[0])
             rates.append(pair[1])
             zeros.append(tape.call(_no_rate, i, chain.v[i]))
-        return NearestVelocity(BodyRates(twists, zeros, []), BodyRates(rates, zeros, []), None)
+        velocity, rate = BodyRates(twists, zeros, []), BodyRates(rates, zeros, [])
+        return NearestVelocity(velocity, rate, None, ask)
 
     # ------------------------------------------------------------------ inputs
 
@@ -241,11 +257,51 @@ class PortLaw(CorrectedLaw):
         if port.full:
             u = port.inputs_of_bodies(port_wrenches(chain, asked))
             return Allocated(u, ca.SX(self.machine.nv, 1))
-        return port.inputs_of_joints(x, v, joint_forces(chain, asked))
+        return port.inputs_of_joints(x, v, ca.vertcat(*joint_forces(chain, asked)))
+
+    def write_inputs(
+        self, calls: Calls, chain: BodyChain, inputs: LawBlocks, asked: PortCommand
+    ) -> list[Block]:
+        """Append calls that find inputs; return the blocks of u, V_rate and `unrealised`."""
+        tape: Any = chain.tape
+        port: VirtualPort = self.port  # type: ignore[attr-defined]
+        lost = calls.block(1)
+        tape.write_into(lost, [asked.lost])
+        if port.full:
+            values, sizes = [port_wrenches(chain, asked)], [6 * chain.count]
+        else:
+            values = [joint_forces(chain, asked), asked.reference.velocity.rates]
+            sizes = [self.machine.nv] * 2
+        blocks = [calls.block(size) for size in sizes]
+        for block, parts in zip(blocks, values, strict=True):
+            tape.write_into(block, parts)
+        given = [inputs.x, inputs.v, lost, *blocks]
+        function = self._inputs_function
+        outputs = [calls.block(function.numel_out(k)) for k in range(function.n_out())]
+        calls.call(function, given, outputs)
+        return outputs
+
+    @cached_property
+    def _inputs_function(self) -> ca.Function:
+        """From x, v, s^T Kd s and what the bodies need to u, V_rate and `unrealised`."""
+        port: VirtualPort = self.port  # type: ignore[attr-defined]
+        machine, lost = self.machine, ca.SX.sym("lost")
+        x, v = ca.SX.sym("x", machine.nx), ca.SX.sym("v", machine.nv)
+        if port.full:
+            tau = ca.SX.sym("tau", 6 * len(machine.bodies))
+            u = port.inputs_of_bodies(ca.vertsplit(tau, 6))
+            given, outputs = [tau], [u, -lost, ca.SX(machine.nv, 1)]
+        else:
+            force, v_r = ca.SX.sym("force", machine.nv), ca.SX.sym("v_r", machine.nv)
+            found = port.inputs_of_joints(x, v, force)
+            rate = -lost - ca.dot(v - v_r, found.unrealised)
+            given, outputs = [force, v_r], [found.u, rate, found.unrealised]
+        dense = [ca.densify(ca.SX(value)) for value in outputs]
+        return ca.Function("inputs", [x, v, lost, *given], dense)
 
 
-def joint_forces(chain: BodyChain, asked: PortCommand) -> Matrix:
-    """Return ``T^T tau_c`` (nv) of a command."""
+def joint_forces(chain: BodyChain, asked: PortCommand) -> list[Any]:
+    """Return ``T^T tau_c`` of a command, joint by joint (nv each)."""
     force: list[Any] = [None] * chain.count
 
     def visit(i: int, carried: Any) -> Any:
@@ -255,8 +311,8 @@ def joint_forces(chain: BodyChain, asked: PortCommand) -> Matrix:
         return (passed,)
 
     inwards(chain.tape, visit)
-    own = [f if j is None else f + j for f, j in zip(force, asked.joint_forces, strict=True)]
-    return ca.vertcat(*own)
+    pairs = zip(force, asked.joint_forces, strict=True)
+    return [summed(chain.tape, own, further) for own, further in pairs]
 
 
 def port_wrenches(chain: BodyChain, asked: PortCommand) -> list[Any]:
@@ -274,8 +330,17 @@ def port_wrenches(chain: BodyChain, asked: PortCommand) -> list[Any]:
     return total
 
 
-def _freely(body: BodyMath, load: Matrix) -> Matrix:
-    return solve_symmetric(body.inertia.matrix, load)
+def _freely(
+    body: BodyMath, load: Matrix | None, rate: Matrix | None, rows: Any
+) -> tuple[Matrix, Matrix]:
+    """Return the velocity of a body under a load and its barrier, and the rate."""
+    M = body.inertia.matrix
+    load, rate = (ca.SX(6, 1) if one is None else one for one in (load, rate))
+    if rows is None:
+        return solve_symmetric(M, load), solve_symmetric(M, rate)
+    M = M + rows.inertia
+    twist = solve_symmetric(M, load + rows.load)
+    return twist, solve_symmetric(M, rate + rows.load_rate(twist))
 
 
 def _nothing(body: BodyMath, x: Matrix) -> Matrix:
@@ -302,42 +367,6 @@ def rotor_drives(
         )
         drives.append(LoadWithRate(*pair))
     return drives
-
-
-def _dampings(machine: Machine, damping: Any, floor: float) -> list[Any]:
-    """Return Kd (6x6) of every body in body axes."""
-    if not 0 <= floor <= 1:
-        raise ControlError(f"`floor` must lie between 0 and 1, got {floor!r}")
-    if isinstance(damping, Mapping):
-        for name in damping:
-            if name:
-                machine.body(name)
-        chosen = [damping.get(body.name, damping.get("")) for body in machine.bodies]
-        for body, value in zip(machine.bodies, chosen, strict=True):
-            if value is None:
-                raise ControlError(f'`damping` has none for body `{body.name}`, and none under ""')
-    else:
-        chosen = [damping] * len(machine.bodies)
-    pairs = zip(machine.bodies, chosen, strict=True)
-    return [_damping(body, value, floor) for body, value in pairs]
-
-
-def _damping(body: Any, value: Any, floor: float) -> Any:
-    """Return Kd (6x6) of one body: a number is a rate."""
-    owner = f"`{body.name}`"
-    if np.ndim(value) == 0:
-        M = _floored(body.moments, floor) if floor and not body.massless else body.moments
-        return M.matrix6 * float(positive(value, "damping", owner))
-    return matrix_gain(value, 6, "damping", owner)
-
-
-def _floored(moments: Moments, floor: float) -> Moments:
-    """Return moments whose inertia about the center is at least a share of the largest."""
-    if moments.symbolic:
-        raise ControlError("`floor` needs bodies whose numbers are known; give Kd itself instead")
-    values, axes = np.linalg.eigh(moments.moment_at_center)
-    inertia = axes @ np.diag(np.maximum(values, floor * values.max())) @ axes.T
-    return Moments.of_body(moments.total, moments.center, inertia)
 
 
 def looped(law: PortLaw, shapes: Mapping[str, tuple[int, int]]) -> Any:

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import casadi as ca
 
+from framefree.motion.body_factors import BODY_FACTORS
 from framefree.motion.elimination import BodyFactor, EliminatedLoad, directions, dual_rate
 from framefree.motion.loops import BodyMath, LinkPose
 from framefree.motion.spatial import Inertia, Matrix, SpatialWrench, Step, Twist, solve_symmetric
-from framefree.motion.tree.coriolis import BODY_FACTORS
 
 
 class PlacedLink(NamedTuple):
@@ -39,20 +39,41 @@ def place(
 # ------------------------------------------------------------------ elimination
 
 
+def factor(
+    body: BodyMath, x: Matrix, step: Step, carried: Matrix | None, added: Matrix | None
+) -> tuple[BodyFactor, Matrix]:
+    """Eliminate the body with an inertia (6x6) `added` to its own; see `BodyMath.factor`."""
+    if added is not None:
+        carried = added if carried is None else carried + added
+    return body.factor(x, step, carried)
+
+
 def mobility(
     body: BodyMath, placed: PlacedLink, factor: BodyFactor, parent: Matrix | None
 ) -> Matrix:
     """Return the velocity of the link per wrench on it (6x6), the rest following."""
-    S, W, N = factor.directions
+    S = factor.directions.S
     own = S @ solve_symmetric(factor.D, S.T)
     if parent is None:
         return own
     carried = ca.vertcat(*placed.step.twist_into(Twist.of(parent)))
     carried = ca.vertcat(*placed.step.twist_into(Twist.of(carried.T)))
-    spread = (N - S @ factor.Kz) @ N.T
-    if factor.Ky is not None:
-        spread = spread + S @ factor.Ky @ W.T
+    spread = _spread(factor)
     return own + spread @ carried @ spread.T
+
+
+def carried_velocity(
+    body: BodyMath, placed: PlacedLink, factor: BodyFactor, parent: Matrix
+) -> Matrix:
+    """Return the velocities (6 x k) of a link on which nothing acts, for those of its parent's."""
+    return _spread(factor) @ placed.step.twist_into(Twist.of(parent)).vector
+
+
+def _spread(factor: BodyFactor) -> Matrix:
+    """Return how a link moves (6x6) with what its joint would give it if it were locked."""
+    S, W, N = factor.directions
+    spread = (N - S @ factor.Kz) @ N.T
+    return spread if factor.Ky is None else spread + S @ factor.Ky @ W.T
 
 
 def inward_offset(body: BodyMath, *values: Any) -> tuple[EliminatedLoad, Matrix]:

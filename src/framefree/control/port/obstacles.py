@@ -1,41 +1,41 @@
-"""Obstacles, and the potential by which bodies keep clear of them.
+"""Obstacles: solids that bodies keep clear of.
 
-Bodies are covered by spheres of one radius about points; with d the distance from such a sphere to
-an obstacle,
+To add one, subclass `Obstacle` (a frozen dataclass with a field `frame`) and give
 
-    U = sum energy max(reach / d - 1, 0)^4
-
-is zero beyond `reach`, grows without bound at contact, and has three continuous derivatives.
+1. ``distance(c)``: from a point (3, casadi, in the axes of `frame`) to the distance of the surface
+   in m, negative inside;
+2. ``gaps(start, end)``, where it is known: the distances from the points of a line to the surface,
+   one expression or several, the least of which is the distance of the line. They must have
+   continuous slopes. Without, the line is sampled.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from framefree.control.law import ControlError
+from framefree.control.shared.frame_error import frame_signals
 from framefree.control.shared.gains import positive
-from framefree.geometry import se3
 from framefree.machine import Machine
 from framefree.machine.part import set_field
 from framefree.machine.values import constant_pose, numbers, unit_axis
 from framefree.motion.spatial import Matrix
 
-CLOSEST = 1e-3
-"""Distances count as no smaller than this share of `reach`."""
+SAMPLES = 5
+"""Points of a line at which the distance of an obstacle of the user is taken."""
+BLUNT = 1e-3
+"""Share of a line's length that tells how gradually the nearest point moves along it."""
+MIDDLE = 1e-3
+"""Share of a radius within which the direction from a center has no say."""
 
 
 class Obstacle(ABC):
-    """A solid that does not move.
-
-    To add one, subclass (a frozen dataclass with a field `frame`) and give ``distance(c)``: from a
-    point (3, casadi, in the axes of `frame`) to the distance of its surface in m, negative inside.
-    """
+    """A solid; see the top of this file."""
 
     frame: str = "world"
 
@@ -48,6 +48,33 @@ class Obstacle(ABC):
         """From points (3 x n) to distances (1 x n)."""
         c = ca.SX.sym("c", 3)
         return ca.Function("distance", [c], [ca.SX(self.distance(c))])
+
+    def gaps(self, start: Matrix, end: Matrix) -> list[Matrix]:
+        """Return distances (m) of the line between two points (3 each); the least is its own."""
+        shares = np.linspace(0.0, 1.0, SAMPLES)
+        return [self.distance(start + share * (end - start)) for share in shares]
+
+    # ------------------------------------------------------------------ where it is
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Names of the reference signals that tell where the obstacle is."""
+        return ()
+
+    def motion(
+        self, machine: Machine, reference: Mapping[str, Matrix]
+    ) -> tuple[Matrix, Matrix, Matrix]:
+        """Return pose (4x4), twist (6) and its rate (6) of the axes of `distance`."""
+        return ca.SX(constant_pose(machine.frame(self.frame).pose)), ca.SX(6, 1), ca.SX(6, 1)
+
+    def check(self, machine: Machine) -> None:
+        """Raise `ControlError` where the obstacle sits on a body of the machine."""
+        frame = machine.frame(self.frame)
+        if machine.body_index[frame.body] >= 0:
+            raise ControlError(
+                f"an obstacle must be fixed to the world, but its frame `{self.frame}` is on the "
+                f"body `{frame.body}`; `pairs` of an Avoidance keep bodies clear of each other"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +92,10 @@ class Sphere(Obstacle):
     def distance(self, c: Matrix) -> Matrix:
         """Return the distance of a point (3)."""
         return ca.norm_2(c - ca.DM(self.center)) - self.radius
+
+    def gaps(self, start: Matrix, end: Matrix) -> list[Matrix]:
+        """Return the distance of the line."""
+        return [blunt_length(foot(ca.DM(self.center), start, end), self.radius) - self.radius]
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,9 +120,12 @@ class Capsule(Obstacle):
 
     def distance(self, c: Matrix) -> Matrix:
         """Return the distance of a point (3)."""
-        start, along = ca.DM(self.start), ca.DM(self.end - self.start)
-        share = ca.fmin(ca.fmax(ca.dot(c - start, along) / ca.sumsqr(along), 0), 1)
-        return ca.norm_2(c - start - share * along) - self.radius
+        return ca.norm_2(foot(c, ca.DM(self.start), ca.DM(self.end))) - self.radius
+
+    def gaps(self, start: Matrix, end: Matrix) -> list[Matrix]:
+        """Return the distance of the line."""
+        own = ca.SX(ca.DM(self.start)), ca.SX(ca.DM(self.end))
+        return [line_distance(start, end, *own, self.radius) - self.radius]
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,135 +143,110 @@ class HalfSpace(Obstacle):
         """Return the distance of a point (3)."""
         return ca.dot(ca.DM(self.normal), c) - self.offset
 
+    def gaps(self, start: Matrix, end: Matrix) -> list[Matrix]:
+        """Return the distances of both ends."""
+        return [self.distance(start), self.distance(end)]
+
 
 @dataclass(frozen=True, eq=False)
-class Avoidance:
-    """How bodies keep clear of obstacles.
+class Moving(Obstacle):
+    """An obstacle that moves: reference signals tell pose, twist and acceleration of its frame.
 
     Parameters
     ----------
-    obstacles : sequence of Obstacle
-    reach : float
-        Distance in m at which bodies begin to yield.
-    energy : float
-        J; U at half the reach.
-    gain : float
-        kappa in s: of the velocity -kappa Phi_c grad U.
-    radius : float
-        Of the spheres that cover the bodies, m.
-    points : int or mapping of str to (k, 3)
-        How many of them along each line from a body's joint to those of its children (from tip to
-        tip for others); or their centers for bodies by name, in body axes.
+    shape : Obstacle
+        In the axes of what moves; its own `frame` must be "world".
+    name : str
+        Of the signals NAME.pose, NAME.twist and NAME.acceleration.
     """
 
-    obstacles: Any
-    reach: float = 0.15
-    energy: float = 1.0
-    gain: float = 1.0
-    radius: float = 0.0
-    points: int | Mapping[str, Any] = field(default=3)
+    shape: Obstacle
+    name: str
 
     def __post_init__(self) -> None:
-        set_field(self, "obstacles", tuple(self.obstacles))
-        for item in self.obstacles:
-            if not isinstance(item, Obstacle):
-                raise ControlError(f"`obstacles` must be obstacles, got {type(item).__name__}")
-        for name in ("reach", "energy", "gain"):
-            positive(getattr(self, name), name)
-        positive(self.radius, "radius", "a covering sphere", zero=True)
+        if not isinstance(self.shape, Obstacle) or isinstance(self.shape, Moving):
+            raise ControlError(f"what moves must be an obstacle at rest, got {self.shape!r}")
+        if self.shape.frame != "world":
+            raise ControlError(
+                f"an obstacle that moves has the frame of its signals `{self.name}`, and cannot "
+                f"have `{self.shape.frame}` as well"
+            )
+
+    def distance(self, c: Matrix) -> Matrix:
+        """Return the distance of a point (3)."""
+        return self.shape.distance(c)
+
+    def gaps(self, start: Matrix, end: Matrix) -> list[Matrix]:
+        """Return distances of a line."""
+        return self.shape.gaps(start, end)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Names of the reference signals that tell where the obstacle is."""
+        return frame_signals(self.name)
+
+    def motion(
+        self, machine: Machine, reference: Mapping[str, Matrix]
+    ) -> tuple[Matrix, Matrix, Matrix]:
+        """Return pose (4x4), twist (6) and its rate (6) from the reference signals."""
+        pose, twist, rate = (reference[name] for name in self.needs)
+        return pose, twist, rate
 
     def check(self, machine: Machine) -> None:
-        """Raise `ControlError` where an obstacle sits on something that moves."""
-        for item in self.obstacles:
-            if machine.body_index[machine.frame(item.frame).body] >= 0:
-                raise ControlError(
-                    f"an obstacle must be fixed to the world, but its frame `{item.frame}` is on "
-                    f"the body `{machine.frame(item.frame).body}`"
-                )
-
-    def points_of(self, machine: Machine) -> Mapping[str, np.ndarray]:
-        """Return centers (k, 3) of the covering spheres of every body, in body axes."""
-        if isinstance(self.points, Mapping):
-            centers = {name: np.atleast_2d(value) for name, value in self.points.items()}
-            for name in centers:
-                machine.body(name)
-            return MappingProxyType({b.name: centers.get(b.name, _NONE) for b in machine.bodies})
-        return MappingProxyType(
-            {b.name: spine(machine, b.name, int(self.points)) for b in machine.bodies}
-        )
-
-    def pushes(self, machine: Machine, c: Matrix, dc: Matrix) -> tuple[Matrix, Matrix]:
-        """Return ``-gain grad U`` (3) of one covering sphere, and its rate, in world axes.
-
-        c and dc are position and velocity (3) of its center.
-        """
-        force, rate = ca.SX(3, 1), ca.SX(3, 1)
-        for item, slope in zip(self.obstacles, self._slopes, strict=True):
-            pose = constant_pose(machine.frame(item.frame).pose)
-            R, r = se3.rotation(pose), se3.position(pose)
-            gradient, turned = slope(R.T @ (c - r), R.T @ dc)
-            force, rate = force - R @ gradient, rate - R @ turned
-        return self.gain * force, self.gain * rate
-
-    @cached_property
-    def _slopes(self) -> list[ca.Function]:
-        slopes = []
-        for item in self.obstacles:
-            c, dc = ca.SX.sym("c", 3), ca.SX.sym("dc", 3)
-            gradient = ca.gradient(self._energy(item.distance(c) - self.radius), c)
-            slopes.append(ca.Function("slope", [c, dc], [gradient, ca.jtimes(gradient, c, dc)]))
-        return slopes
-
-    def potential(self, machine: Machine, c: Matrix) -> Matrix:
-        """Return U (J) of one covering sphere."""
-        total = ca.SX(0)
-        for d in self._gaps(machine, c):
-            total += self._energy(d)
-        return total
-
-    def _energy(self, d: Matrix) -> Matrix:
-        """Return U (J) at a distance (m)."""
-        return self.energy * ca.fmax(self.reach / ca.fmax(d, CLOSEST * self.reach) - 1, 0) ** 4
-
-    def clearance(self, machine: Machine, c: Matrix) -> Matrix:
-        """Return the least distance (m) of one covering sphere to the obstacles."""
-        least = ca.SX(np.inf)
-        for d in self._gaps(machine, c):
-            least = ca.fmin(least, d)
-        return least
-
-    def _gaps(self, machine: Machine, c: Matrix) -> list[Matrix]:
-        gaps = []
-        for item in self.obstacles:
-            local = se3.inverse(constant_pose(machine.frame(item.frame).pose))
-            point = se3.rotation(local) @ c + se3.position(local)
-            gaps.append(item.distance(point) - self.radius)
-        return gaps
+        """Do nothing: it is not fixed to the machine."""
 
 
-_NONE = np.zeros((0, 3))
+# ---------------------------------------------------------------------------- lines
 
 
-def spine(machine: Machine, body: str, count: int) -> np.ndarray:
-    """Return points (k, 3) along a body: from its joint to those of its children, in body axes.
+def foot(c: Matrix, start: Matrix, end: Matrix) -> Matrix:
+    """Return the vector (3) from a point to the nearest point of a line."""
+    along = end - start
+    share = ca.dot(c - start, along) / ca.sumsqr(along)
+    return start + ca.fmin(ca.fmax(share, 0), 1) * along - c
 
-    A body without children ends where its mass center lies in the middle; so does the first body of
-    a machine that floats.
+
+def blunt_length(c: Matrix, size: float) -> Matrix:
+    """Return |c| (m), but for |c| far below a size (m), where its slope goes to zero."""
+    return ca.sqrt(ca.sumsqr(c) + (MIDDLE * size) ** 2)
+
+
+def pair_distance(one: Any, other: Any, size: float, points: tuple[bool, bool]) -> Matrix:
+    """Return the distance (m) of two lines, each a pair of ends (3), of which some are points."""
+    if all(points):
+        return blunt_length(one[0] - other[0], size)
+    if any(points):
+        point, line = (one[0], other) if points[0] else (other[0], one)
+        return blunt_length(foot(point, *line), size)
+    (a, b), (c, d) = one, other
+    return line_distance(a, b, c, d, size)
+
+
+def line_distance(a: Matrix, b: Matrix, c: Matrix, d: Matrix, size: float) -> Matrix:
+    """Return the distance (m) of two lines, a to b and c to d (3 each), with continuous slopes.
+
+    With u and w along the lines it is the least of
+
+        |a + s u - c - t w|^2 + blunt ((s - 1/2)^2 |u|^2 + (t - 1/2)^2 |w|^2),    s, t in [0, 1]
+
+    which has one solution also where they are parallel; it is at most the true distance, and the
+    two differ by at most half of blunt times the squares of the lengths.
     """
-    if count < 1:
-        raise ControlError(f"a body must be covered by at least one sphere, got {count}")
-    i = machine.body_index[body]
-    center = np.asarray(machine.bodies[i].moments.center if machine.bodies[i].inertia else 0.0)
-    center = np.broadcast_to(center, 3).astype(float)
-    start = np.asarray(machine.joints[i].child_pose, float)[:3, 3]
-    ends = [
-        np.asarray(machine.joints[k].parent_pose, float)[:3, 3]
-        for k, parent in enumerate(machine.parent)
-        if parent == i
-    ]
-    if machine.parent[i] < 0 and machine.joints[i].nv == 6:
-        start = 2 * center - ends[0] if ends else center
-    ends = ends or [2 * center - start]
-    share = np.linspace(0, 1, count)[:, None] if count > 1 else np.array([[0.5]])
-    points = np.concatenate([start + share * (end - start) for end in ends])
-    return np.unique(points.round(12), axis=0)
+    u, w, r = b - a, d - c, a - c
+    uu, ww = (1 + BLUNT) * ca.sumsqr(u), (1 + BLUNT) * ca.sumsqr(w)
+    uw = ca.dot(u, w)
+    p, q = BLUNT / 2 * ca.sumsqr(u) - ca.dot(u, r), BLUNT / 2 * ca.sumsqr(w) + ca.dot(w, r)
+
+    # uu s - uw t = p,  ww t - uw s = q: solved for s, then t, then s again within their limits.
+    s = _unit((p * ww + uw * q) / (uu * ww - uw**2))
+    t = _unit((q + uw * s) / ww)
+    s = _unit((p + uw * t) / uu)
+    t = _unit((q + uw * s) / ww)
+    lengths = ca.sumsqr(u) + ca.sumsqr(w)
+    spread = ca.sumsqr(u) * (s - 0.5) ** 2 + ca.sumsqr(w) * (t - 0.5) ** 2 - lengths / 4
+    square = ca.sumsqr(r + s * u - t * w) + BLUNT * spread
+    return ca.sqrt(ca.fmax(square, 0) + (MIDDLE * size) ** 2)
+
+
+def _unit(share: Matrix) -> Matrix:
+    return ca.fmin(ca.fmax(share, 0), 1)

@@ -1,13 +1,14 @@
 """Sweeps over the bodies that all port laws share.
 
-With loads h on the bodies and, for one frame, a desired twist nu_e, the reference velocity solves
+With loads h on the bodies, added inertias B (blocks on the diagonal) and, for some frames, desired
+twists nu_e, the reference velocity solves
 
-    min 1/2 nu^T M nu - h^T nu    subject to  J nu = 0  and, with a task,  J_t nu = nu_e
+    min 1/2 nu^T (M + B) nu - h^T nu    subject to  J nu = 0  and, with tasks,  J_t nu = nu_e
 
 that is nu_r = Phi_c h, or nu_r = Phi_c h + Jbar (nu_e - J_t Phi_c h) with Jbar = Phi_c J_t^T
 (J_t Phi_c J_t^T)^-1. Its rate solves the same system, differentiated:
 
-    M dnu_r + J^T dmu = dh + J_t^T dy - (dJ/dt)^T mu
+    (M + B) dnu_r + J^T dmu = dh - dB nu_r + J_t^T dy - (dJ/dt)^T mu
     J dnu_r = -(dJ/dt) nu_r,     J_t dnu_r = dnu_e
 
 so that one elimination serves both, and the rate is exact. Everything is linear in the number of
@@ -15,21 +16,20 @@ bodies.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from framefree.control.port.bodies import (
     PlacedLink,
+    factor,
     inward_offset,
-    mobility,
     outward,
     outward_twist,
     place,
     turning,
 )
-from framefree.control.qp.factor import SymmetricFactor
+from framefree.control.port.frame_tasks import Compliance, FrameTask, TaskSystem
 from framefree.motion.loops import BodyMath, Tape, inwards, summed
-from framefree.motion.spatial import Matrix, SpatialWrench, Step, Twist
+from framefree.motion.spatial import Matrix
 
 
 class LoadWithRate(NamedTuple):
@@ -37,43 +37,6 @@ class LoadWithRate(NamedTuple):
 
     value: Any
     rate: Any
-
-
-@dataclass(frozen=True)
-class FrameOnLink:
-    """A frame on a link: steps between twists and wrenches of both."""
-
-    step: Any
-
-    def to_link(self, body: BodyMath, twist: Matrix) -> Matrix:
-        """Return the twist of the link, for that of the frame (6)."""
-        R = self.step.rotation.T
-        return Step(R, -(R @ self.step.r)).twist_into(Twist.of(twist)).vector
-
-    def push(
-        self, body: BodyMath, mobility: Matrix, twist: Matrix, desired: Matrix, load: Matrix | None
-    ) -> tuple[Matrix, Matrix]:
-        """Return the load (6) that gives the frame its desired twist, and the least pivot.
-
-        `mobility` (6x6) and `twist` (6) are those of the link under `load`. Where the pivot is far
-        below 1, the machine can hardly move the frame in all directions.
-        """
-        half = self.step.twist_into(Twist.of(mobility)).vector
-        mine = self.step.twist_into(Twist.of(half.T)).vector
-        gap = desired - self.step.twist_into(Twist.of(twist)).vector
-        factor = SymmetricFactor(mine)
-        wrench, pivot = factor.solve(gap), factor.least
-        on_link = self.step.wrench_out(SpatialWrench.of(wrench)).vector
-        return on_link if load is None else on_link + load, pivot
-
-
-class FrameTask(NamedTuple):
-    """What a frame on a body is to do: twist (6) and its rate, in the frame's axes."""
-
-    body: int
-    twist: Any
-    rate: Any
-    frame: FrameOnLink
 
 
 class VelocityRequest(NamedTuple):
@@ -85,12 +48,31 @@ class VelocityRequest(NamedTuple):
         From the index of a body to its load h, or None.
     drives : list of LoadWithRate or None
         Further forces on the joints (nv): momenta of rotors.
-    task : FrameTask or None
+    tasks : tuple of FrameTask
+    barriers : list of BarrierRows or None
+        Of every body, or empty: inertias and loads that they add.
+    give : Compliance or None
+        How far the tasks give way.
+    softness : tuple
+        See `TaskSystem`.
+    distance : scalar or None
+        The least distance that a barrier saw, m; to be recorded.
+    refine : callable or None
+        From a first answer to the request that is meant.
     """
 
     load: Callable[[int], LoadWithRate | None]
     drives: list[LoadWithRate | None]
-    task: FrameTask | None = None
+    tasks: tuple[FrameTask, ...] = ()
+    barriers: Sequence[Any] = ()
+    give: Compliance | None = None
+    softness: tuple[Any, ...] = ()
+    distance: Any = None
+    refine: Any = None
+
+    def barrier(self, i: int) -> Any:
+        """Return the rows of body i, or None."""
+        return self.barriers[i] if self.barriers else None
 
 
 class BodyRates(NamedTuple):
@@ -102,11 +84,15 @@ class BodyRates(NamedTuple):
 
 
 class NearestVelocity(NamedTuple):
-    """The reference velocity at every body, its rate, and the least pivot of the task or None."""
+    """The reference velocity at every body, its rate, and what it was asked for.
+
+    `pivot` is the least of the tasks, None without.
+    """
 
     velocity: BodyRates
     rate: BodyRates
     pivot: Any
+    request: VelocityRequest
 
 
 class BodyChain:
@@ -146,7 +132,10 @@ def reference_velocity(
     steps of a body follow each other closely, and what is not needed any more is forgotten: their
     workspace should stay near the processor.
     """
-    tape, task = chain.tape, request.task
+    if request.refine is not None:
+        first = reference_velocity(chain, request._replace(refine=None), lambda i, found: None)
+        return reference_velocity(chain, request.refine(first), last)
+    tape = chain.tape
     velocity, rate = BodyRates([], [], []), BodyRates([], [], [])
     drives = [one or LoadWithRate(None, None) for one in request.drives]
     own = _RightSide([None] * chain.count, [one.value for one in drives], [None] * chain.count)
@@ -156,6 +145,10 @@ def reference_velocity(
         load = request.load(i)
         if load is not None:
             own.loads[i], changed.loads[i] = load
+        rows = request.barrier(i)
+        if rows is not None:
+            push = tape.call(barrier_load, i, rows)
+            own.loads[i] = summed(tape, own.loads[i], push)
 
     def differentiate(i: int) -> None:
         state = (chain.x[i], chain.v[i], chain.placed[i])
@@ -166,14 +159,34 @@ def reference_velocity(
         if parent >= 0:
             changed.loads[parent] = summed(tape, changed.loads[parent], extra)
         changed.drives[i] = summed(tape, changed.drives[i], drive)
+        rows = request.barrier(i)
+        if rows is not None:
+            more = tape.call(barrier_load_rate, i, rows, velocity.twists[i])
+            changed.loads[i] = summed(tape, changed.loads[i], more)
 
-    system = _ProjectedSystem(chain, task)
-    for _ in system.solve(own, ask, task and task.twist, velocity):
+    system = _ProjectedSystem(chain, request)
+    for _ in system.solve(own, ask, None, velocity):
         pass
-    result = NearestVelocity(velocity, rate, system.pivot)
-    for i in system.solve(changed, differentiate, task and task.rate, rate):
+    system.tasks.turn(changed.loads)
+    result = NearestVelocity(velocity, rate, system.tasks.pivot, request)
+    for i in system.solve(changed, differentiate, velocity.twists, rate):
         last(i, result)
     return result
+
+
+def barrier_inertia(body: BodyMath, rows: Any) -> Matrix:
+    """Return what a barrier adds to the inertia of a body (6x6)."""
+    return rows.inertia
+
+
+def barrier_load(body: BodyMath, rows: Any) -> Matrix:
+    """Return what a barrier adds to the load on a body (6)."""
+    return rows.load
+
+
+def barrier_load_rate(body: BodyMath, rows: Any, twist: Matrix) -> Matrix:
+    """Return the rate (6) of what a barrier adds to both sides of the equation of a body."""
+    return rows.load_rate(twist)
 
 
 class _RightSide(NamedTuple):
@@ -187,33 +200,37 @@ class _RightSide(NamedTuple):
 class _ProjectedSystem:
     """The equations at the top of this file, factored when they are first solved."""
 
-    def __init__(self, chain: BodyChain, task: FrameTask | None) -> None:
-        self.chain, self.tape, self.task = chain, chain.tape, task
-        self.pivot: Any = None
+    def __init__(self, chain: BodyChain, request: VelocityRequest) -> None:
+        self.chain, self.tape, self.request = chain, chain.tape, request
+        self.tasks = TaskSystem(chain, request.tasks, request.give, request.softness)
         self._factors: list[Any] = [None] * chain.count
         self._eliminated: list[Any] = [None] * chain.count
-        self._mobility: Any = None
 
     def solve(
-        self, right: _RightSide, prepare: Callable[[int], None], desired: Any, to: BodyRates
+        self,
+        right: _RightSide,
+        prepare: Callable[[int], None],
+        solved: list[Any] | None,
+        to: BodyRates,
     ) -> Iterator[int]:
         """Append the solution to `to`; yield the bodies, base first, as they are appended.
 
-        `prepare(i)` is called just before body i is eliminated: it completes its right side.
+        `prepare(i)` is called just before body i is eliminated: it completes its right side. With
+        `solved`, the twists that were found, their rates are asked for.
         """
-        bodies = range(self.chain.count)
+        bodies, alone = range(self.chain.count), not self.request.tasks
 
         def visit(i: int, inertia: Any, carried: Any) -> Any:
             prepare(i)
             shown = None if self._factors[i] is not None else self._factor(i, inertia)
-            return shown, self._inward(i, right, carried, self.task is None)
+            return shown, self._inward(i, right, carried, alone)
 
         inwards(self.tape, visit, channels=2)
-        if self.task is not None:
+        if not alone:
             free = BodyRates([], [], [])
             for i in bodies:
                 self._outward(i, right, free, full=False)
-            self._push(right.loads, free.twists, desired)
+            self.tasks.push(self._factors, free.twists, right.loads, solved)
             self.tape.forget(*free.twists)
             inwards(self.tape, lambda i, carried: (self._inward(i, right, carried, True),))
         for i in bodies:
@@ -222,8 +239,11 @@ class _ProjectedSystem:
 
     def _factor(self, i: int, inertia: Any) -> Any:
         """Eliminate body i; return what its parent feels of its inertia."""
-        values = (self.chain.x[i], self.chain.placed[i].step, inertia)
-        self._factors[i], shown = self.tape.call(BodyMath.factor, i, *values)
+        rows = self.request.barrier(i)
+        added = None if rows is None else self.tape.call(barrier_inertia, i, rows)
+        values = (self.chain.x[i], self.chain.placed[i].step, inertia, added)
+        self._factors[i], shown = self.tape.call(factor, i, *values)
+        self.tape.forget(added)
         return shown
 
     def _inward(self, i: int, right: _RightSide, carried: Any, full: bool) -> Any:
@@ -245,26 +265,3 @@ class _ProjectedSystem:
         for part, where in zip(parts, to, strict=False):
             where.append(part)
         self.tape.forget(self._eliminated[i])
-
-    def _push(self, loads: list[Any], twists: list[Any], desired: Any) -> None:
-        """Add the wrench to the loads that makes the task's frame move as desired."""
-        assert self.task is not None
-        end = self.task.body
-        if self._mobility is None:
-            self._mobility = self._mobility_of(end)
-        values = (self._mobility, twists[end], desired, loads[end])
-        loads[end], pivot = self.tape.call(self.task.frame.push, end, *values)
-        self.pivot = pivot if self.pivot is None else self.pivot
-
-    def _mobility_of(self, body: int) -> Any:
-        """Return the velocity of a link per wrench on it (6x6)."""
-        way = [body]
-        while self.chain.parents[way[-1]] >= 0:
-            way.append(self.chain.parents[way[-1]])
-        above = None
-        for i in reversed(way):
-            values = (self.chain.placed[i], self._factors[i], above)
-            own = self.tape.call(mobility, i, *values)
-            self.tape.forget(above)
-            above = own
-        return above

@@ -1,5 +1,6 @@
 """Tracking control by a prototype: the machine is made to move like another, stable one."""
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +13,7 @@ import numpy as np
 from framefree.control.law import UNKNOWN_FORCE, Command, ControlError, Law
 from framefree.control.prototype import template
 from framefree.control.prototype import transport as maps
+from framefree.control.prototype.centers import what_stands_aside
 from framefree.control.prototype.integral import PrototypeIntegral, largest_factor
 from framefree.control.prototype.kinematics import relative_kinematics
 from framefree.control.prototype.kinetics import Kinetics
@@ -20,8 +22,10 @@ from framefree.control.prototype.parameters import KINDS, PairParameters, collec
 from framefree.control.prototype.template import Template, TrackedMotion, TrackedPair
 from framefree.control.shared.allocation import UNITS, Allocation
 from framefree.control.shared.model import Model, at_configurations
+from framefree.errors import FramefreeWarning
 from framefree.geometry import se3
 from framefree.machine import Machine
+from framefree.machine.part import set_field
 from framefree.motion import Equations, actuation, equations
 from framefree.motion.constrained import Constrained
 from framefree.motion.spatial import solve_symmetric
@@ -52,9 +56,10 @@ class PrototypeControl(Law):
         motions of the machine need inertia. `prototype.tuning` finds such parameters from
         frequencies and damping ratios, as in ``free_body(...).on("body")``; its `matching` tells
         how well a machine with few inputs can do.
-    approach : "particle", "body" or "energy"
+    approach : "particle", "body" or "energy", optional
         What counts as error of velocity and acceleration. All three agree where the reference
-        rests.
+        rests. By default "energy" where a transport map is known, else "body", with a warning that
+        says why.
 
         - particle: of every point, in the world: straight ways, no proof for turning references;
         - body: of every pair's pose; autonomous, with a proof, for a single free body;
@@ -87,7 +92,7 @@ class PrototypeControl(Law):
     inertia: Mapping[Any, Any]
     damping: Mapping[Any, Any]
     stiffness: Mapping[Any, Any]
-    approach: str = "energy"
+    approach: Any = None
     transport: maps.Transport | None = None
     limits: bool = False
     lean: bool = True
@@ -109,6 +114,8 @@ class PrototypeControl(Law):
     )
 
     def __post_init__(self) -> None:
+        if self.approach is None:
+            set_field(self, "approach", self._chosen_approach())
         if self.approach not in APPROACHES:
             raise ControlError(
                 f"`approach` must be one of {', '.join(APPROACHES)}, got {self.approach!r}"
@@ -128,8 +135,34 @@ class PrototypeControl(Law):
             raise ControlError(f"no input of `{machine.name}` moves anything")
         if self.integral is not None:
             self._check_integral(self.integral)
+        if not machine.closed and self.allocation.unactuated:
+            words = what_stands_aside(machine, self.pairs)
+            if words:
+                warnings.warn(words, FramefreeWarning, stacklevel=3)
 
     # ------------------------------------------------------------------ what is known beforehand
+
+    def _chosen_approach(self) -> str:
+        """Return the approach with the strongest proof that this machine and these pairs allow."""
+        machine = self.machine
+        if machine.closed:
+            reason = f"no transport map is known for `{machine.name}`, which has loops or couplings"
+        elif self.transport is not None:
+            return "energy"
+        else:
+            try:
+                maps.by_joints(machine, self.pairs)
+            except ControlError as error:
+                reason = str(error)
+            else:
+                return "energy"
+        warnings.warn(
+            f"PrototypeControl takes the body approach, without a proof for moving references, "
+            f"because {reason}. Name an `approach` to choose it yourself",
+            FramefreeWarning,
+            stacklevel=4,
+        )
+        return "body"
 
     @cached_property
     def pairs(self) -> tuple[PairParameters, ...]:

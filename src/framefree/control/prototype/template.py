@@ -18,8 +18,8 @@ from framefree.control.prototype.kinematics import RelativeKinematics
 from framefree.control.prototype.parameters import PairParameters
 from framefree.geometry import se3
 from framefree.geometry.operators import vee2
+from framefree.motion.body_factors import BODY_FACTORS
 from framefree.motion.spatial import symmetric
-from framefree.motion.tree.coriolis import BODY_FACTORS
 
 Matrix = Any
 

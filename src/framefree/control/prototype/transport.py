@@ -19,7 +19,7 @@ import numpy as np
 from framefree.control.law import ControlError
 from framefree.control.prototype.kinematics import relative_kinematics, route_between
 from framefree.control.prototype.parameters import PairParameters
-from framefree.geometry import se3
+from framefree.geometry import se3, so3
 from framefree.machine import (
     Continuous,
     Cylindrical,
@@ -64,6 +64,37 @@ def by_joints(machine: Machine, pairs: Sequence[PairParameters]) -> Transport:
 
     def transport(x: Matrix, x_R: Matrix) -> Matrix:
         return ca.diagcat(*(_of_joint(machine, joint, x, x_R) for joint in machine.joints))
+
+    return transport
+
+
+def straight(machine: Machine, center: Any = (0.0, 0.0, 0.0)) -> Transport:
+    """Return a map of a single free body under which errors of position go straight ways.
+
+        Psi = [R_E^T, wed(h) R_E^T - R_E^T wed(h); 0, R_E^T]
+
+    carries the velocity of the center of stiffness h as it is in the world, where `by_joints`
+    carries it along with the turning reference. With centers of inertia and damping at h too, the
+    position of h follows m e'' + d e' + k e = 0 in world axes [Konz2024, ch. 4].
+
+    Parameters
+    ----------
+    machine : Machine
+        One body on a free joint.
+    center : (3,)
+        h: center of the prototype's stiffness in the body's frame, m.
+    """
+    if len(machine.joints) != 1 or not isinstance(machine.joints[0].kind, Free):
+        raise ControlError(
+            f"`{machine.name}` must be one free body for straight ways; it has joints "
+            + ", ".join(f"`{joint.name}`" for joint in machine.joints)
+        )
+    h = so3.wed(ca.DM(np.asarray(center, float)))
+
+    def transport(x: Matrix, x_R: Matrix) -> Matrix:
+        kind = machine.joints[0].kind
+        back = se3.rotation(kind.pose(x)).T @ se3.rotation(kind.pose(x_R))
+        return ca.blockcat([[back, h @ back - back @ h], [ca.SX(3, 3), back]])
 
     return transport
 

@@ -21,12 +21,9 @@ import numpy as np
 from framefree.control.law import ControlError
 from framefree.control.prototype.law import PrototypeControl
 from framefree.control.prototype.parameters import KINDS
+from framefree.control.prototype.rest import rest_dynamics
 from framefree.control.shared.gains import positive
 from framefree.geometry import Moments
-from framefree.machine.units import Units
-
-RESTING = 1e-6
-"""Share of the acceleration in free fall up to which a machine counts as held at rest."""
 
 Mode = tuple[float, float]
 """Natural frequency (rad/s) and damping ratio."""
@@ -39,6 +36,12 @@ class Gains:
     inertia: Moments
     damping: Moments
     stiffness: Moments
+
+    def moved(self, center: Any) -> "Gains":
+        """Return the same gains about another place (3), m, in the same axes."""
+        pose = np.eye(4)
+        pose[:3, 3] = np.asarray(center, float)
+        return Gains(*(getattr(self, kind).moved(pose) for kind in KINDS))
 
     def on(self, key: Any) -> dict[str, Any]:
         """Return the arguments of `PrototypeControl` for a frame or pair."""
@@ -145,6 +148,7 @@ def thrust_borne(
     *,
     gravity: float = 9.81,
     eps: tuple[float, float] = (0.0, 0.0),
+    center: Any = (0.0, 0.0, 0.0),
 ) -> Gains:
     """Return matched gains of a craft that hangs on its thrust: quadcopter, bicopter, PVTOL.
 
@@ -161,11 +165,14 @@ def thrust_borne(
     gravity : float
     eps : (2,)
         For moving along x and along y, m.
+    center : (3,)
+        Center of mass of the craft in the frame that gets the gains, m: over it the prototype's
+        centers stand. `machine.bodies[0].moments.center` of a single body.
     """
     _check(mass=mass, yaw_inertia=yaw_inertia, frequency=yaw[0], damping=yaw[1])
     w, zeta = yaw
     about_z = yaw_inertia, 2 * zeta * w * yaw_inertia, w * w * yaw_inertia
-    return _matched(sideways(mass, poles, gravity, max(eps)), about_z, eps)
+    return _matched(sideways(mass, poles, gravity, max(eps)), about_z, eps).moved(center)
 
 
 def chosen(
@@ -178,8 +185,11 @@ def chosen(
     *,
     gravity: float = 9.81,
     eps: tuple[float, float] = (0.0, 0.0),
+    center: Any = (0.0, 0.0, 0.0),
 ) -> Gains:
     """Return the matched gains with these free parameters; yaw is (inertia, damping, stiffness).
+
+    `center` is that of mass, as for `thrust_borne`.
 
     Raises
     ------
@@ -192,7 +202,7 @@ def chosen(
             "inertia or its stiffness against tilting would not be positive"
         )
     _check(mass=mass, damping=damping, stiffness=stiffness, yaw=yaw)
-    return _matched(Sideways(mass, damping, stiffness, s, h, gravity), yaw, eps)
+    return _matched(Sideways(mass, damping, stiffness, s, h, gravity), yaw, eps).moved(center)
 
 
 def _matched(one: Sideways, yaw: tuple[float, float, float], eps: tuple[float, float]) -> Gains:
@@ -234,6 +244,11 @@ class Matching:
         )
 
     @property
+    def moved(self) -> float:
+        """Largest distance, 1/s, of a pole of the machine from the nearest of the prototype."""
+        return float(np.abs(self.poles[:, None] - self.template_poles).min(axis=1).max())
+
+    @property
     def stable_at_rest(self) -> bool:
         """Whether all small errors about rest decay; a motion may be unstable all the same."""
         return bool((np.real(self.poles) < -1e-9 * np.abs(self.poles).max()).all())
@@ -249,61 +264,27 @@ def matching(law: PrototypeControl, x_R: Any = None) -> Matching:
         thrust-borne craft that is tilted, for instance.
     """
     machine, nv = law.machine, law.machine.nv
-    if machine.closed:
-        raise ControlError(
-            f"matching conditions are those of free velocities; `{machine.name}` has loops"
-        )
-    x_R = machine.neutral() if x_R is None else np.asarray(x_R, float)
+    x_R = machine.numeric.neutral() if x_R is None else np.asarray(x_R, float)
     eps, v = ca.SX.sym("eps", nv), ca.SX.sym("v", nv)
     rest = ca.SX(nv, 1)
     x = machine.integrate(ca.SX(ca.DM(x_R)), eps)
     reference = {"x": ca.SX(ca.DM(x_R)), "v": rest, "a": rest}
-    plant, wanted = law.kinetics(x, v), law.template(x, v, reference)
-    u = ca.SX.sym("u", machine.nu)
-    force = plant.b - plant.bias - plant.B @ u
+    wanted = law.template(x, v, reference)
     command = law.control(ca.SX(0), x, v, reference, ca.SX(0, 1)).u
-    a = plant.accelerations(plant.B @ command + plant.bias)
-    outputs = [command, a, plant.M, plant.B, wanted.M]
-    outputs += [ca.jacobian(f, y) for f in (wanted.b, force, a) for y in (v, eps)]
-    function = ca.Function("linear", [eps, v, u], [ca.densify(o) for o in outputs])
+    outputs = [command, wanted.M]
+    outputs += [ca.jacobian(f, y) for f in (wanted.b, command) for y in (v, eps)]
+    function = ca.Function("linear", [eps, v], [ca.densify(o) for o in outputs])
     still = np.zeros(nv)
-    hover = np.array(function(still, still, np.zeros(machine.nu))[0]).ravel()
-    values = [np.array(value) for value in function(still, still, hover)]
-    _, a_R, M, B, Mbar, Dbar, Kbar, D, K, by_v, by_x = values
-    _check_rest(law, x_R, a_R.ravel(), hover)
-    U, s, _ = np.linalg.svd(B)
-    rank = int((s > 1e-9 * s.max()).sum())
-    across = U[:, rank:].T
+    hover, Mbar, Dbar, Kbar, u_v, u_x = (np.array(value) for value in function(still, still))
+    at_rest = rest_dynamics(machine, x_R, hover.ravel())
+    across, M, B = at_rest.across, at_rest.M, at_rest.B
     carried = across @ M @ np.linalg.inv(Mbar)
-    inverse = np.linalg.inv(Mbar)
     return Matching(
-        carried @ Dbar - across @ D,
-        carried @ Kbar - across @ K,
-        _poles(-inverse @ Kbar, -inverse @ Dbar),
-        _poles(by_x, by_v),
+        carried @ Dbar - across @ at_rest.D,
+        carried @ Kbar - across @ at_rest.K,
+        _poles(*(-np.linalg.solve(Mbar, X) for X in (Kbar, Dbar))),
+        _poles(*(np.linalg.solve(M, B @ u - X) for u, X in ((u_x, at_rest.K), (u_v, at_rest.D)))),
     )
-
-
-def _check_rest(law: PrototypeControl, x_R: np.ndarray, a: np.ndarray, u: np.ndarray) -> None:
-    """Raise an error unless inputs u within their limits leave no acceleration a at rest at x_R."""
-    machine = law.machine.numeric
-    units = Units.of(machine)
-    # What gravity alone would cause is the measure; without gravity, the machine's own unit.
-    share = np.abs(a) / (units.velocity / units.time**2)
-    worst = int(share.argmax())
-    if not share[worst] <= RESTING:
-        raise ControlError(
-            f"matching is about rest, but under the law `{machine.v_names[worst]}` accelerates by "
-            f"{a[worst]:.4g} at rest at x_R = {np.array2string(x_R, precision=4)}"
-        )
-    lower, upper = machine.input_limits
-    beyond = (u < lower - RESTING * np.abs(u)) | (u > upper + RESTING * np.abs(u))
-    if beyond.any():
-        k = int(beyond.argmax())
-        raise ControlError(
-            f"matching is about rest, but at rest at x_R = {np.array2string(x_R, precision=4)} "
-            f"input `{machine.u_names[k]}` would be {u[k]:.4g}, beyond its limits"
-        )
 
 
 def _poles(by_x: np.ndarray, by_v: np.ndarray) -> np.ndarray:

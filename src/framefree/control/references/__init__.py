@@ -1,5 +1,7 @@
 """References: what a law is to follow, as functions of time."""
 
+from typing import TYPE_CHECKING
+
 from framefree.control.references.base import Reference
 from framefree.control.references.compose import Named, Shifted, Together
 from framefree.control.references.contacts import ContactSchedule
@@ -12,6 +14,10 @@ from framefree.control.references.joints import (
     MinimumJerk,
 )
 from framefree.control.references.signals import SignalPath
+from framefree.lazy import lazy
+
+if TYPE_CHECKING:
+    from framefree.control.references.from_frames import joint_reference
 
 __all__ = [
     "Circle",
@@ -29,4 +35,10 @@ __all__ = [
     "Shifted",
     "SignalPath",
     "Together",
+    "joint_reference",
 ]
+
+# Inverse kinematics, which it needs, would make `import framefree` slow.
+__getattr__ = lazy(
+    __name__, {"joint_reference": "framefree.control.references.from_frames:joint_reference"}
+)

@@ -125,6 +125,17 @@ class Manoeuvre:
     forward: tuple[float, ...]
     up: tuple[float, ...]
 
+    def slowed(self, factor: float) -> "Manoeuvre":
+        """Return the same manoeuvre in `factor` times the time and on `factor`^2 times the way.
+
+        Accelerations stay what they are, and so does the attitude of a craft on its thrust; rates
+        of turning fall with the factor, and torques with its square.
+        """
+        if not (np.isfinite(factor) and factor > 0):
+            raise ControlError(f"a manoeuvre is slowed by a positive factor, got {factor}")
+        ways = (tuple(factor**2 * c for c in way) for way in (self.forward, self.up))
+        return Manoeuvre(factor * self.duration, *ways)
+
     def at(self, s: Matrix) -> tuple[Matrix, Matrix]:
         """Return how far forwards and up."""
         rest, square = (1 - s * s) ** 5, s * s

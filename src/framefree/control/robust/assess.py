@@ -10,6 +10,7 @@ import numpy as np
 from framefree.control.law import ControlError
 from framefree.control.robust.bound import UltimateBound, ultimate_bound
 from framefree.control.robust.law import RobustControl
+from framefree.control.shared.gains import vector_gain
 from framefree.machine import Machine
 
 
@@ -48,14 +49,18 @@ class Robustness:
         Largest |d_i|.
     kappa : (n,)
         What the law sets against it; where it grows, at the end of the run.
+    stated : (n,)
+        What the bound takes for the uncertainty: dbar, or what was stated beforehand.
     bound : UltimateBound
-        From dbar and the positions of the run.
+        From `stated` and the positions of the run.
     entered : int or None
         First row from which the guarantee holds: V within its level.
     V_left : float
-        Largest V after that, over its level: at most 1 if the proof is right.
+        Largest V after that, over its level: at most 1 if |d_i| stays within `stated`.
     e_left : float
-        Largest |e_i| after that, over its envelope: at most 1.
+        How much of what the bound allows the errors have used after that: the largest
+        (|e_i| - |e_i(t1)| decay_i) / (bound.e_i (1 - decay_i)), decay_i = exp(-Lambda_i (t - t1)).
+        At most 1 likewise; where errors only decay it is below 0.
     """
 
     coordinates: tuple[str, ...]
@@ -63,6 +68,7 @@ class Robustness:
     d: np.ndarray
     dbar: np.ndarray
     kappa: np.ndarray
+    stated: np.ndarray
     bound: UltimateBound
     entered: int | None
     V_left: float
@@ -81,9 +87,13 @@ def assess(
     *,
     acceleration: Any = None,
     parameters: Any = None,
+    uncertainty: Any = None,
     masses: int = 500,
 ) -> Robustness:
     """Measure the uncertainty that a run met, and compute the bound that follows from it.
+
+    With `uncertainty` the bound follows from what was stated beforehand, and may be broken by a
+    run that met more.
 
     Warns (`UncertaintyWarning`) if kappa does not exceed it: then V may rise far from the origin.
 
@@ -97,6 +107,8 @@ def assess(
         so record densely where forces jump.
     parameters : optional
         Values of the model's tunable numbers during the run, one vector or one a row.
+    uncertainty : (n,), optional
+        Bounds on |d_i|, Nm and N, stated beforehand; default what the run met.
     masses : int
         Number of rows whose positions the bound looks at.
     """
@@ -115,8 +127,16 @@ def assess(
     dbar = np.abs(d).max(axis=0)
     chosen = np.unique(np.linspace(0, len(mass) - 1, masses).astype(int))
     kappa = np.asarray(run.signals["kappa"])[-1] if law.adapts else law.kappa
-    bound = ultimate_bound(law.Lambda, law.K, kappa, law.eps, dbar, mass[chosen])
-    result = Robustness(law.coordinates, t[rows], d, dbar, kappa, bound, *_kept(law, run, bound))
+    stated = (
+        dbar
+        if uncertainty is None
+        else vector_gain(
+            uncertainty, len(dbar), "uncertainty", "assess", zero=True, of=law.coordinates
+        )
+    )
+    bound = ultimate_bound(law.Lambda, law.K, kappa, law.eps, stated, mass[chosen])
+    kept = _kept(law, run, bound)
+    result = Robustness(law.coordinates, t[rows], d, dbar, kappa, stated, bound, *kept)
     if result.exceeded:
         listed = ", ".join(
             f"`{name}`: {kappa:.4g} against {most:.4g}"
@@ -147,9 +167,8 @@ def _kept(
     if not len(below):
         return None, np.inf, np.inf
     first = int(below[0])
-    envelope = bound.envelope(run.t[first:], e[first], law.Lambda)
-    ratio = np.abs(e[first:]) / np.where(envelope > 0, envelope, 1.0)
-    return first, float(V[first:].max() / bound.V) if bound.V > 0 else 0.0, float(ratio.max())
+    used = bound.used(run.t[first:], e[first:], law.Lambda)
+    return first, float(V[first:].max() / bound.V) if bound.V > 0 else 0.0, used
 
 
 def _of_model(law: RobustControl, run: Recorded) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -62,6 +62,28 @@ class UltimateBound:
         decay = np.exp(-np.outer(t - t[0], rate))
         return np.abs(np.asarray(e, float)) * decay + self.e * (1 - decay)
 
+    def used(self, t: Any, e: Any, Lambda: Any) -> float:
+        """Return how much of what the envelope allows beyond decay errors have used; at most 1.
+
+        The largest (|e_i(t)| - |e_i(t1)| decay_i) / (bound of e_i (1 - decay_i)) for t after the
+        first time t1. Just after t1 this is sign(e_i) s_i over its bound, so that it is as sharp
+        there as later.
+
+        Parameters
+        ----------
+        t : (rows,)
+        e : (rows, n)
+            Errors; V is below its level in all rows if the bound holds.
+        Lambda : (n,)
+        """
+        t, e = np.asarray(t, float), np.abs(np.asarray(e, float))
+        decay = np.exp(-np.outer(t - t[0], np.asarray(Lambda, float)))
+        beyond, allowed = (e - e[0] * decay)[1:], (self.e * (1 - decay))[1:]
+        # Differences of nearly equal numbers say nothing below their rounding errors.
+        rounding = 4 * np.finfo(float).eps * e[0]
+        ratio = (beyond - rounding) / np.where(allowed > 0, allowed, np.finfo(float).tiny)
+        return float(ratio.max(initial=-np.inf)) if len(t) > 1 else 0.0
+
 
 def ultimate_bound(
     Lambda: Any, K: Any, kappa: Any, eps: Any, uncertainty: Any, masses: Any

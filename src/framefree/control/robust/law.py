@@ -36,6 +36,7 @@ from framefree.control.shared.model import ActuatedState, Model
 from framefree.kernel import Kernel, compile
 from framefree.machine import Machine
 from framefree.machine.part import set_field
+from framefree.motion import ClosureError
 from framefree.motion.embedded import Embedded, follow
 from framefree.motion.embedded.maps import Solved
 from framefree.motion.embedded.state import EmbeddedState
@@ -73,7 +74,11 @@ class RobustControl(Law):
         joints do not follow from the others. Nearer than that the law gives no finite inputs, and a
         simulation stops; `check` refuses such references beforehand.
     equations : Embedded, optional
-        Of the machine, where the default choice of minimal coordinates is not wanted.
+        Of the machine, where the default choice of minimal coordinates is not wanted. By default
+        the driven joints are independent, as far as they determine the others.
+    start : (nx,), optional
+        A configuration of all joints near which the loops close, where the neutral one does not
+        serve: minimal coordinates are chosen there. Not with `equations`.
 
     Attributes
     ----------
@@ -90,15 +95,21 @@ class RobustControl(Law):
     least_margin: float = 0.01
     growth: Any = 0.0
     equations: InitVar[Embedded | None] = None
+    start: InitVar[Any] = None
     embedded: Embedded = field(init=False, repr=False, compare=False)
 
     needs: ClassVar[tuple[str, ...]] = ("x", "v", "a")
     units: ClassVar[Mapping[str, str]] = {"V": "J", "V_rate": "W", **UNITS}
 
-    def __post_init__(self, equations: Embedded | None) -> None:
+    def __post_init__(self, equations: Embedded | None, start: Any) -> None:
         if equations is not None and equations.machine is not self.machine:
             raise ControlError("`equations` of RobustControl must be those of its machine")
-        set_field(self, "embedded", equations or Embedded(self.machine))
+        if equations is not None and start is not None:
+            raise ControlError(
+                "RobustControl takes `start` to choose equations by itself: give it to "
+                "`Embedded(machine, start=...)` where you give `equations`"
+            )
+        set_field(self, "embedded", equations or self._chosen_equations(start))
         self._check_coordinates()
         names = self.coordinates
         for name in ("Lambda", "K", "kappa", "eps", "growth"):
@@ -108,6 +119,18 @@ class RobustControl(Law):
         if np.any(self.growth) and not np.all(self.growth):
             raise ControlError("`growth` of RobustControl must be 0 or positive everywhere")
         self._check_inputs()
+
+    def _chosen_equations(self, start: Any) -> Embedded:
+        """Return equations whose minimal coordinates are those of driven joints."""
+        try:
+            return Embedded(self.machine, independent="driven", start=start)
+        except ClosureError as error:
+            where = "`start`" if start is not None else "the neutral configuration"
+            raise ControlError(
+                f"RobustControl finds no minimal coordinates of `{self.machine.name}` from "
+                f"{where}: {error}. Give `start`, a configuration near which the loops close, or "
+                "`equations`"
+            ) from None
 
     # ------------------------------------------------------------------ coordinates
 

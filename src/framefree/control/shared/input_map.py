@@ -167,7 +167,7 @@ def unreached_directions(B: Matrix, rows: Sequence[int]) -> Matrix:
         free = ca.DM(null_space(ca.DM(own).full().T).T)
     else:
         sizes = ca.SX.ones(own.shape[1], 1) * ca.sumsqr(own)
-        basis = RowSpace(own.T, sizes, None).rows.basis
+        basis = RowSpace(own.T, sizes, None).basis
         free = ca.SX.eye(len(rows)) - sum((b @ b.T for b in basis), ca.SX(len(rows), len(rows)))
     N = ca.SX(free.shape[0], n)
     N[:, rows] = free

@@ -234,7 +234,7 @@ class BoundedProblem:
         state, rows = self.parts.frames.state, self.parts.joints
         places, low, high = limits.rows(machine, state.x, state.v)
         labels = tuple(f"joint: {machine.v_names[k]}" for k in places)
-        A, b = ca.SX(rows.A)[places, :], ca.SX(rows.b)[places]
+        A, b = ca.SX(rows.A)[places, :], ca.SX(rows.b)[places, :]
         return [BoundedLevel("joints", labels, A, low - b, high - b)]
 
     def _task_level(self, k: int, tasks: tuple[Task, ...]) -> BoundedLevel:

@@ -19,7 +19,6 @@ from framefree.control.law import (
 )
 from framefree.control.qp.hierarchy import TOLERANCE
 from framefree.control.qp.lexicographic import PARTS, program
-from framefree.control.references.base import Reference
 from framefree.control.shared.gains import positive
 from framefree.control.tasks.assembly import Assembly
 from framefree.control.tasks.bounds import BoundedProblem, JointLimits
@@ -195,7 +194,7 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
             inputs.append(own.values(parameters))
         if self.solver is not None:
             return self._second_opinion(inputs)
-        u, *signals, following = self.kernel(*inputs, memory[:n], memory[n:end])
+        u, *signals, following = self._solver_kernel(*inputs, memory[:n], memory[n:end])
         return NumericCommand(u, dict(zip(self.signals, signals, strict=True)), following)
 
     def _second_opinion(self, inputs: list[np.ndarray]) -> NumericCommand:
@@ -215,15 +214,24 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
 
     # ------------------------------------------------------------------ native calls
 
-    def write(self, calls: Calls, inputs: LawBlocks, column: Block) -> None:
+    @property
+    def instead(self) -> str:
+        """Say which law can be compiled."""
+        return "the same law without `solver` can: its own method is compiled"
+
+    def write(
+        self, calls: Calls, inputs: LawBlocks, column: Block, *, signals: bool = True
+    ) -> None:
         """Append calls that write u, all signals in order and memory to a block."""
-        ends, names = np.cumsum([0, *self._sizes_out]).tolist(), (*self.needs, *self.measures)
+        names = (*self.needs, *self.measures)
         values = [inputs.x, inputs.v, *(inputs.reference[name] for name in names)]
         values += [inputs.memory[self._solver_memory :]] if self._feedback_size else []
         values += [] if inputs.parameters is None else [inputs.parameters]
         solved = self._write_solution(calls, values, *self._start(inputs.memory))
-        outputs = [column[a:b] for a, b in pairwise(ends)]
-        calls.call(self._outcome, [*values, *solved], outputs)
+        last = self._outcome if signals else self._inputs_alone
+        used = solved if signals else [solved[0], solved[3]]
+        ends = np.cumsum([0, *(last.numel_out(k) for k in range(last.n_out()))]).tolist()
+        calls.call(last, [*values, *used], [column[a:b] for a, b in pairwise(ends)])
 
     def _start(self, memory: Block) -> tuple[Block, Block]:
         """Return the blocks of variables and status of before."""
@@ -246,7 +254,7 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
         return [self._outcome.numel_out(k) for k in range(self._outcome.n_out())]
 
     @cached_property
-    def kernel(self) -> Kernel:
+    def _solver_kernel(self) -> Kernel:
         """The law as one kernel: x, v, references, variables and status of before, to all."""
         calls = Calls("limited_tasks")
         values = [
@@ -260,38 +268,6 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
         outputs = [calls.output(name, (size,)) for name, size in pairs]
         calls.call(self._outcome, [*values, *solved], outputs)
         return calls.compile()
-
-    def program(self, reference: Reference | None = None) -> Calls:
-        """Return the law with its reference as a program for a controller.
-
-        ``t, x, v, memory`` to ``u, memory_next``: no signals. Readings of sensors, where it
-        measures any, and values of tunable numbers of the machine (``parameters``) follow. It
-        compiles by `compile()`, and is C for a board by `c_source()`.
-        """
-        calls, t = Calls("limited_tasks"), ca.SX.sym("t")
-        named = {} if reference is None else reference.at(t)
-        missing = [name for name in self.needs if name not in named]
-        if missing:
-            raise ControlError(f"the law needs a reference `{missing[0]}`")
-        time, size = calls.input("t", ()), len(self.memory)
-        values = [calls.input(name, (self._symbols[name].numel(),)) for name in "xv"]
-        memory = calls.input("memory", (size,))
-        if self.needs:
-            columns = [ca.densify(ca.vec(ca.SX(named[name]).T)) for name in self.needs]
-            signals = [calls.block(column.numel()) for column in columns]
-            calls.call(ca.Function("reference", [t], columns), [time], signals)
-            values += signals
-        values += [calls.input(name, (6,)) for name in self.measures]
-        values += [memory[self._solver_memory :]] if self._feedback_size else []
-        if len(self.machine.parameters):
-            values.append(calls.input("parameters", (len(self.machine.parameters),)))
-        solved = self._write_solution(calls, values, *self._start(memory))
-        u, _, following, results = self._outcome_parts
-        used = {name: results[name] for name in ("solution", "status")}
-        final = self._function("inputs", used, {"u": u, "memory": following})
-        places = [calls.output("u", (self.machine.nu,)), calls.output("memory_next", (size,))]
-        calls.call(final, [*values, solved[0], solved[3]], places)
-        return calls
 
     @cached_property
     def _procedure(self) -> Any:
@@ -397,6 +373,13 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
         u, signals, memory, results = self._outcome_parts
         outputs = {"u": u, **{f"s{k}": value for k, value in enumerate(signals.values())}}
         return self._function("outcome", results, {**outputs, "memory": memory})
+
+    @cached_property
+    def _inputs_alone(self) -> ca.Function:
+        """From state and solution to u and memory."""
+        u, _, memory, results = self._outcome_parts
+        used = {name: results[name] for name in ("solution", "status")}
+        return self._function("inputs", used, {"u": u, "memory": memory})
 
     @cached_property
     def _outcome_kernel(self) -> Kernel:

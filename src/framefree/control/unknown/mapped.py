@@ -98,6 +98,11 @@ class Mapped(Law):
         return self.law.needs
 
     @property
+    def shapes(self) -> Mapping[str, tuple[int, int]]:
+        """Rows and columns of these signals."""
+        return self.law.shapes
+
+    @property
     def takes(self) -> tuple[str, ...]:  # type: ignore[override]
         """What the law can use."""
         return self.law.takes

@@ -50,6 +50,11 @@ class Observing(Law):
         return self.law.needs
 
     @property
+    def shapes(self) -> Mapping[str, tuple[int, int]]:
+        """Rows and columns of these signals."""
+        return self.law.shapes
+
+    @property
     def units(self) -> Mapping[str, str]:  # type: ignore[override]
         """Units of the signals of both."""
         return {**self.law.units, **UNITS}

@@ -10,6 +10,7 @@ document, distances read as its errata ask (E2-1, E2-3). It gives no inertia of 
 beyond their masses: here they are thin rods, stated below.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
@@ -28,6 +29,7 @@ from framefree.machine import (
     Revolute,
     Shape,
 )
+from framefree.machine.values import constant_pose
 from framefree.motion.embedded import Embedded, Embedding
 
 LENGTH, SIDE, CLOSED_LENGTH, STROKE = 2.0, 0.35, 0.425, 0.2
@@ -46,10 +48,32 @@ _ALONG_X = np.array([[0, 0, 1.0], [0, 1, 0], [-1, 0, 0]])
 """Turns the z axis, along which cylinders are drawn, into x."""
 
 
+@dataclass(frozen=True)
+class Triangle:
+    """Elbow and cylinder: sides on boom and arm, and the cylinder's length at no stroke, m.
+
+    In the document both sides are L0; moving the cylinder's mount makes them different.
+    """
+
+    boom_side: Any = SIDE
+    arm_side: Any = SIDE
+    closed_length: Any = CLOSED_LENGTH
+
+    def __call__(self, delta: Any) -> Any:
+        """Return the elbow's angle zeta (rad, in (-pi, 0)) at a stroke in m, by cosines."""
+        a, b, length = self.boom_side, self.arm_side, self.closed_length + delta
+        cosine = (length**2 - a**2 - b**2) / (2 * a * b)
+        return -ca.acos(cosine) if isinstance(cosine, ca.SX | ca.DM) else -np.arccos(cosine)
+
+    def tilt(self, delta: Any) -> Any:
+        """Return the cylinder's angle beta against the boom (rad), a casadi expression."""
+        zeta = self(delta)
+        return ca.atan2(self.arm_side * ca.sin(zeta), self.boom_side + self.arm_side * ca.cos(zeta))
+
+
 def elbow(delta: Any) -> Any:
     """Return zeta (rad, in (-pi, 0)) at a stroke in m, a casadi expression or numbers."""
-    cosine = (CLOSED_LENGTH + delta) ** 2 / (2 * SIDE**2) - 1
-    return -ca.acos(cosine) if isinstance(cosine, ca.SX | ca.DM) else -np.arccos(cosine)
+    return Triangle()(delta)
 
 
 def elbow_slope(delta: Any) -> Any:
@@ -104,16 +128,17 @@ def crane(scale: float = 1.0) -> Machine:
     )
 
 
-def crane_model(scale: float = 1.0) -> Machine:
+def crane_model(scale: float = 1.0, triangle: Triangle | None = None) -> Machine:
     """Return the crane without cylinder and piston: the controller's model, as in the document.
 
-    The stroke stays as a coordinate, of a rod without mass; the elbow follows it in closed form.
+    The stroke stays as a coordinate, of a rod without mass; the elbow follows it in closed form,
+    whose lengths can be tuned: "triangle.arm_side" and so on.
     """
     return Machine(
         (*_links(scale), Body("rod", None)),
         (*_link_joints(), _stroke("boom", "rod", (LENGTH - SIDE, 0, 0))),
         _frames(scale),
-        couplings=(Coupling("triangle", "zeta", ("delta",), elbow),),
+        couplings=(Coupling("triangle", "zeta", ("delta",), triangle or Triangle()),),
         actuators=_motors(),
         geometry=_shapes(scale),
         name="crane model",
@@ -121,11 +146,19 @@ def crane_model(scale: float = 1.0) -> Machine:
 
 
 def closed_form(machine: Machine) -> Embedded:
-    """Return the equations of `crane` in (phi, theta, delta), its loop solved by the triangle."""
+    """Return the equations of `crane` in (phi, theta, delta), its loop solved by the triangle.
+
+    The triangle is that of the machine, tunable places of the cylinder's pins included.
+    """
+    triangle = Triangle(
+        LENGTH - constant_pose(machine.joint("beta").parent_pose)[0, 3],
+        constant_pose(machine.frame("mount").pose)[0, 3],
+        constant_pose(machine.joint("delta").parent_pose)[0, 3],
+    )
 
     def configuration(q: Any) -> Any:
-        zeta = elbow(q[2])
-        values = {"phi": q[0], "theta": q[1], "zeta": zeta, "beta": zeta / 2, "delta": q[2]}
+        zeta, beta = triangle(q[2]), triangle.tilt(q[2])
+        values = {"phi": q[0], "theta": q[1], "zeta": zeta, "beta": beta, "delta": q[2]}
         return ca.vertcat(*(values[name] for name in machine.x_names))
 
     return Embedded(machine, Embedding(COORDINATES, configuration))

@@ -55,6 +55,16 @@ def tricopter_and_load() -> Machine:
     return craft.attach(*load(), weight).replace(name="tricopter and load")
 
 
+def quadcopter_and_load() -> Machine:
+    """Return a quadcopter with a load on a rod below it: nine velocities, four inputs.
+
+    The load's spin about its rod, `ball.wz` beside the craft's own, is reached by no input.
+    """
+    weight = Frame("weight", "load", (0.0, 0.0, -OSCILLATION))
+    craft = multicopters.quadcopter(drag=False, offset=False)
+    return craft.attach(*load(), weight).replace(name="quadcopter and load")
+
+
 def tricopter_with_load() -> Machine:
     """Return the tricopter with three tilting arms, three propellers and its load on a rod.
 

@@ -23,6 +23,7 @@ from framefree.gallery.scenarios.ports.chain_reach import ChainReach
 from framefree.gallery.scenarios.ports.chain_velocity import ChainVelocity
 from framefree.gallery.scenarios.prototypes.attitude import Attitude
 from framefree.gallery.scenarios.prototypes.bicopter_circle import BicopterCircle
+from framefree.gallery.scenarios.prototypes.cart_pole import CartPole
 from framefree.gallery.scenarios.prototypes.own_coordinates import OwnCoordinates
 from framefree.gallery.scenarios.prototypes.pvtol import Pvtol
 from framefree.gallery.scenarios.prototypes.quad_flip import QuadFlip
@@ -38,6 +39,7 @@ from framefree.gallery.scenarios.unknowns.payload import Payload
 from framefree.gallery.scenarios.vehicles.auv_arm import AuvArm
 from framefree.gallery.scenarios.vehicles.auv_current import AuvCurrent
 from framefree.gallery.scenarios.vehicles.rover_arm import RoverArm
+from framefree.gallery.scenarios.vehicles.ship_arm import ShipArm
 from framefree.gallery.scenarios.vehicles.space_arm import SpaceArm
 from framefree.gallery.shared.scenario import Scenario
 
@@ -60,6 +62,7 @@ _CLASSES: tuple[type[Scenario], ...] = (
     Attitude,
     Scara,
     Pvtol,
+    CartPole,
     OwnCoordinates,
     TricopterLoad,
     ArmPose,
@@ -75,6 +78,7 @@ _CLASSES: tuple[type[Scenario], ...] = (
     Payload,
     SpaceArm,
     RoverArm,
+    ShipArm,
     IdentifyArm,
     IdentifyFlight,
     LearnedChain,

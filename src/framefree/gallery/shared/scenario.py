@@ -8,7 +8,8 @@ To add one, write a file with a frozen dataclass that subclasses `Scenario` and 
 3. its fields: the settings, each with a default, which `--set key=value` replaces. A scenario that
    runs on several plants has ``plant: str = "native"``;
 4. ``run(progress)``: simulates and returns an `Outcome`;
-5. ``learning()``, where something is to be learned in rounds: what `framefree learn` learns.
+5. ``extras``: names of the extras of this package that it needs, as in "models";
+6. ``learning()``, where something is to be learned in rounds: what `framefree learn` learns.
 
 Metrics are flat, in snake_case, with the unit as suffix (``_m``, ``_rad``, ``_deg``, ``_s``).
 """
@@ -17,6 +18,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from framefree.errors import FramefreeError
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Outcome", "Promise", "Scenario"]
 
+EXTRAS = {"models": "mujoco", "learn": "jax", "identify": "clarabel", "qp": "proxsuite"}
+"""Extras of this package that scenarios need, and the module by which each is known."""
 RESERVED_METRICS = ("name", "ok", "failed_promises", "wall_seconds")
 RESERVED_RUNS = ("metrics", "report", "manifest")
 
@@ -83,6 +87,7 @@ class Scenario(ABC):
     """Base of all scenarios; see the contract at the top of this file."""
 
     name: ClassVar[str]
+    extras: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def run(self, progress: bool | None = None) -> Outcome:
@@ -91,6 +96,16 @@ class Scenario(ABC):
     def learning(self) -> "LearningTask | None":
         """Return what `framefree learn` learns in rounds; None where there is nothing."""
         return None
+
+    @classmethod
+    def missing(cls) -> tuple[str, ...]:
+        """Return the extras that it needs and that are not installed."""
+        return tuple(extra for extra in cls.extras if find_spec(EXTRAS[extra]) is None)
+
+    @classmethod
+    def settings(cls) -> dict[str, Any]:
+        """Return the settings by name, with their defaults."""
+        return {f.name: f.default for f in fields(cls)}
 
     @classmethod
     def summary(cls) -> str:

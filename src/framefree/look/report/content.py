@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from framefree.errors import FramefreeError
+from framefree.look.report.prose import number
 from framefree.simulate.run import Run
 
 
@@ -115,22 +116,61 @@ class Animation:
 class Promise:
     """Something that must hold, with the figure that decides it.
 
+    ``Promise(text, value, bound)`` promises a value of at most the bound; `Promise.at_least` one
+    that is at least as large, and `Promise.that` a fact that is true or not.
+
     Attributes
     ----------
     text : str
-        "end position error below 1 mm rms".
+        "the end follows its pose", as a sentence or a part of one.
     value, bound : float
-        What was measured and how large it may be.
+        What was measured, and how large it may be or must be.
+    unit : str
+        Of both, as in "mm".
+    least : bool
+        Whether the bound is a least value.
+    fact : bool
+        Whether the value is 1 for what is true and 0 for what is not.
     """
 
     text: str
     value: float
     bound: float
+    unit: str = ""
+    least: bool = False
+    fact: bool = False
+
+    @classmethod
+    def at_least(cls, text: str, value: float, bound: float, unit: str = "") -> "Promise":
+        """Return the promise of a value that is the bound or larger."""
+        return cls(text, value, bound, unit, least=True)
+
+    @classmethod
+    def that(cls, text: str, holds: Any) -> "Promise":
+        """Return the promise of a fact."""
+        return cls(text, float(bool(holds)), 1.0, least=True, fact=True)
 
     @property
     def holds(self) -> bool:
-        """Whether the value is a number within the bound."""
-        return bool(self.value <= self.bound)
+        """Whether the value is a number on the right side of the bound."""
+        return bool(self.value >= self.bound if self.least else self.value <= self.bound)
+
+    @property
+    def measured(self) -> str:
+        """What was measured, in words: "0.42 mm", or yes or no."""
+        if self.fact:
+            return "yes" if self.holds else "no"
+        return self._with_unit(self.value)
+
+    @property
+    def limit(self) -> str:
+        """The bound in words: "at most 1 mm", or nothing for a fact."""
+        if self.fact:
+            return ""
+        return f"{'at least' if self.least else 'at most'} {self._with_unit(self.bound)}"
+
+    def _with_unit(self, value: float) -> str:
+        return f"{number(float(value), 4)} {self.unit}".rstrip()
 
 
 @dataclass(frozen=True)

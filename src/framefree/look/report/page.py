@@ -1,6 +1,7 @@
 """One HTML file that opens offline: text, tables, figures and animations."""
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -11,9 +12,9 @@ from plotly.offline import get_plotlyjs
 from framefree.files import MADE_BY, write_file
 from framefree.look.report.content import Animation, Figure, Page, Promise, Setting, Table
 from framefree.look.report.facts import facts_of, machine_text
-from framefree.look.report.packing import script_json
+from framefree.look.report.packing import compressed, script_json
 from framefree.look.report.plot import plot
-from framefree.look.report.prose import body, headline, inline, number, paragraphs
+from framefree.look.report.prose import body, headline, inline, metric_name, number, paragraphs
 from framefree.look.report.scene import drawn_machine, scene
 from framefree.simulate.describe import versions
 from framefree.simulate.run import Run
@@ -42,9 +43,9 @@ def html(page: Page) -> str:
         _header(page),
         _top(shown, _promises(page.promises)),
         _section("Notes", "".join(paragraphs(note) for note in notes)),
-        _section("Metrics", _metrics(page.metrics)),
         *(_section(escape(table.title), _table(table)) for table in page.tables),
         _section("Figures", _figures(page.figures, data)),
+        _section("Metrics", _metrics(page.metrics)),
         _section("What was simulated", _simulated(page)),
         f"<footer>Written by framefree {escape(versions().get('framefree', ''))}.</footer>",
     ]
@@ -65,10 +66,16 @@ def html(page: Page) -> str:
             *(section for section in sections if section),
             "</main>",
             *data,
-            f"<script>{get_plotlyjs()}</script>",
+            f'<script type="text/plain" id="plotly">{_library()}</script>',
             f"<script>{script}</script>\n</body>\n</html>\n",
         ]
     )
+
+
+@cache
+def _library() -> str:
+    """Return the library that draws, compressed and as text."""
+    return compressed(get_plotlyjs())
 
 
 # ---------------------------------------------------------------------- sections
@@ -118,8 +125,8 @@ def _promises(promises: tuple[Promise, ...]) -> str:
         return ""
     rows = "".join(
         f'<tr><td class="mark">{_mark(promise.holds)}</td><td>{inline(promise.text)}</td>'
-        f'<td class="value">{number(float(promise.value), 4)}</td>'
-        f'<td class="value">≤ {number(float(promise.bound), 4)}</td></tr>'
+        f'<td class="value">{escape(promise.measured)}</td>'
+        f'<td class="value">{escape(promise.limit)}</td></tr>'
         for promise in promises
     )
     head = '<tr><th></th><th></th><th class="value">measured</th><th class="value">bound</th></tr>'
@@ -138,13 +145,18 @@ def _mark(holds: bool) -> str:
 def _metrics(metrics: Mapping[str, Any]) -> str:
     if not metrics:
         return ""
-    rows = "".join(
-        f'<div><code class="key">{escape(key)}</code>'
-        f'<span class="{"words" if isinstance(value, str) else "number"}" '
-        f'title="{escape(repr(value))}">{escape(number(value))}</span></div>'
-        for key, value in metrics.items()
-    )
+    rows = "".join(_metric(key, value) for key, value in metrics.items())
     return f'<div class="card"><div class="metrics">{rows}</div></div>'
+
+
+def _metric(key: str, value: Any) -> str:
+    name, unit = metric_name(key)
+    shown = f"{number(value)} {unit}" if isinstance(value, float | int) and unit else number(value)
+    kind = "words" if isinstance(value, str) else "number"
+    return (
+        f'<div><span class="key" title="{escape(key)}">{escape(name)}</span>'
+        f'<span class="{kind}" title="{escape(repr(value))}">{escape(shown)}</span></div>'
+    )
 
 
 def _table(table: Table) -> str:

@@ -82,6 +82,24 @@ def number(value: Any, digits: int = 6) -> str:
     return f"{value:.{digits}g}"
 
 
+UNITS = {
+    "m_per_s": "m/s", "mps": "m/s", "m_s": "m/s", "rad_per_s": "rad/s", "rad_s": "rad/s",
+    "deg_per_s": "°/s", "deg_s": "°/s", "n_s": "N s", "m": "m", "mm": "mm", "um": "µm",
+    "rad": "rad", "deg": "°", "s": "s", "seconds": "s", "ms": "ms", "us": "µs", "n": "N",
+    "nm": "N m", "w": "W", "j": "J", "kg": "kg", "hz": "Hz", "percent": "%",
+}  # fmt: skip
+"""Units by the suffix of a metric's key."""
+
+
+def metric_name(key: str) -> tuple[str, str]:
+    """Return the name of a metric for people, and its unit: "end rms" and "m" of "end_rms_m"."""
+    for suffix, unit in UNITS.items():
+        name = key.removesuffix(f"_{suffix}")
+        if name != key:
+            return name.replace("_", " "), unit
+    return key.replace("_", " "), ""
+
+
 def brief(value: Any, most: int = 280) -> str:
     """Return nested data of a header as one line."""
     text = _brief(value)

@@ -14,6 +14,7 @@ from framefree.machine.frame import Frame
 from framefree.machine.joints import Prismatic, Revolute
 from framefree.machine.loop import Loop
 from framefree.machine.problems import MachineError, Problems
+from framefree.machine.spatial_tendon import SpatialTendon
 from framefree.machine.tendon import JointTendon, Tendon
 
 
@@ -107,9 +108,17 @@ class _Equalities:
         self.couplings.append(coupling)
 
     def _tendon(self, i: int, name: str) -> None:
-        """Couple tendons over joints: (L1 - L1_0) = c0 + c1 (L2 - L2_0), solved for a joint."""
+        """Couple tendons over joints: (L1 - L1_0) = c0 + c1 (L2 - L2_0), solved for a joint.
+
+        A string between two frames that keeps its length is a distance.
+        """
         model = self.model
         one, two = (int(getattr(model, f"eq_obj{k}id")[i]) for k in (1, 2))
+        string = self.tendons.get(one)
+        if two < 0 and isinstance(string, SpatialTendon) and _straight(string):
+            length = float(model.eq_data[i][0] + model.tendon_length0[one])
+            self.loops.append(Loop(name, "distance", *string.path, length=length))
+            return
         hint = '`without="equality"` leaves all out'
         chosen = [self.tendons.get(k) for k in ((one,) if two < 0 else (one, two))]
         if not all(isinstance(tendon, JointTendon) for tendon in chosen):
@@ -170,6 +179,11 @@ class _Equalities:
         frame = self.tree.frame_at(body, pose, name)
         self.frames.append(frame)
         return frame.name
+
+
+def _straight(string: SpatialTendon) -> bool:
+    """Whether a tendon is a string between two frames and nothing else."""
+    return len(string.path) == 2 and all(isinstance(step, str) for step in string.path)
 
 
 def _shares(tendon: Any) -> dict[str, float]:

@@ -57,7 +57,8 @@ def _tree(
             other = moved_by[joint.child].name
             joint.place.problem(
                 f"link `{joint.child}` is the child of joint `{other}` already; URDF describes "
-                "trees, close a loop with a <loop_joint> or in Python with a Loop"
+                "trees, close a loop with a <loop_joint>, with `read(..., loops=...)` or in Python "
+                "with a Loop"
             )
         moved_by.setdefault(joint.child, joint)
     _check_extensions(elements, links)

@@ -107,7 +107,7 @@ class _MjcfWriter:
         if "tendon" not in self.without:
             cables = tendons(machine, self._add_to, self.problems)
         if "equality" not in self.without:
-            equal = equalities(machine, self._site, self.problems)
+            equal = equalities(machine, self._site, cables, self.problems)
         if "actuator" not in self.without:
             driven = actuators(machine, self._site, self.problems)
         keys = keyframes(machine, "actuator" in self.without, self.problems)

@@ -44,6 +44,11 @@ class FluidWriter:
         self._boxes: dict[str, list[ImmersedBox]] = {}
         self._ellipsoids: dict[str, list[ImmersedEllipsoid]] = {}
         self.pieces: dict[str, list[Piece]] = {}
+        if machine.fluid.flow is not None:
+            problems.add(
+                "the flow of the fluid: MuJoCo has a uniform wind only; "
+                '`without="fluid"` leaves the fluid out'
+            )
         for part in machine.fluid.immersed:
             body = machine.frame(part.frame).body
             if isinstance(part, ImmersedBox):

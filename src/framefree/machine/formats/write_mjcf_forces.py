@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import comb
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +10,9 @@ import numpy as np
 from framefree.machine.actuators import JointForce, Motor, Muscle, Propeller, TendonForce, Wrench
 from framefree.machine.coupling import Coupling, Linear, Polynomial
 from framefree.machine.formats.markup import Element
-from framefree.machine.formats.poses import posed
 from framefree.machine.formats.write_mjcf_activation import input_of, muscle
 from framefree.machine.formats.write_mjcf_joints import limits_of
+from framefree.machine.formats.write_mjcf_loops import AddSite, LoopWriter
 from framefree.machine.formats.writing import node, unused
 from framefree.machine.joints import Continuous, Free, Planar, Spherical
 from framefree.machine.problems import MachineError, Problems
@@ -21,37 +20,24 @@ from framefree.machine.problems import MachineError, Problems
 if TYPE_CHECKING:
     from framefree.machine.machine import Machine
 
-AddSite = Callable[[str, str, np.ndarray], str]
-"""Writes a site of a name on a body at a pose."""
-
 
 def _site_names(machine: Machine) -> set[str]:
     return {frame.name for frame in machine.frames}
 
 
-def equalities(machine: Machine, add_site: AddSite, problems: Problems) -> Element:
-    """Return the <equality> section: welds, connects and joint couplings."""
-    section, taken = node("equality"), _site_names(machine)
+def equalities(
+    machine: Machine, add_site: AddSite, strings: Element, problems: Problems
+) -> Element:
+    """Return the <equality> section: loops and couplings; `strings` is the <tendon> section."""
+    section, writer = node("equality"), LoopWriter(machine, add_site, strings)
     for loop in machine.loops:
-        if loop.kind not in ("weld", "ball"):
+        written = writer.write(loop)
+        section.children += written
+        if not written:
             problems.add(
                 f'loop `{loop.name}`: MJCF has no {loop.kind} loop; `without="equality"` leaves '
                 "out all loops and couplings"
             )
-            continue
-        a, b = machine.frame(loop.frame_a), machine.frame(loop.frame_b)
-        rest = np.asarray(loop.rest)
-        if loop.kind == "ball":
-            rest = posed(np.eye(3), rest[:3, 3])
-        sites = [
-            add_site(unused(f"{loop.name}_{end}", taken), frame.body, pose)
-            for end, frame, pose in (
-                ("a", a, np.asarray(a.pose) @ rest),
-                ("b", b, np.asarray(b.pose)),
-            )
-        ]
-        tag = "weld" if loop.kind == "weld" else "connect"
-        section.children.append(node(tag, name=loop.name, site1=sites[0], site2=sites[1]))
     for coupling in machine.couplings:
         with problems.at(f"coupling `{coupling.name}`"):
             section.children.append(_coupling(machine, coupling))

@@ -1,17 +1,10 @@
-"""Straight-line linear algebra for constraints: factors of M, and rank-revealing orthogonalisation.
-
-A traced graph cannot branch on its data, so ranks are decided by masks: a row that depends on those
-before it (what is left of it after they are projected out is below a tolerance) gets weight zero,
-in the same instructions that treat the others. Orthogonalisation is done twice over, which keeps
-the result good to rounding however small the pivots are [Giraud2005]; normal equations would square
-the condition number and fail well before a mechanism reaches its singular position.
-"""
+"""Straight-line linear algebra for constraints: factors of M, and the space that rows span."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import casadi as ca
 
+from framefree.motion.constrained.orthogonal import Orthogonal
 from framefree.motion.spatial import Matrix
 
 TOLERANCE = 1e-9
@@ -60,109 +53,88 @@ class MassFactor:
         return _stacked(rows, right.shape[1])
 
 
-class Orthogonal:
-    """Columns Y = B C with orthonormal B and upper triangular C; dependent columns are masked.
+class WhitenedRows:
+    """Complete orthogonal decomposition ``G = P R Q^T`` of rows in coordinates without metric.
 
-    Attributes
-    ----------
-    basis : list of columns; zero for a column that is masked.
-    coefficients : ``coefficients[j][k]`` = C_kj for k <= j.
-    present : list of 0 or 1: whether the column counts.
-    share : list: what was left of each column after the projections, relative to what it is
-        compared with; zero if it is masked.
+    Rows that depend on others are masked in Q, so that the pseudo-inverse is ``G^+ = Q R^-1 P^T``
+    [Golub2013, sec. 5.5].
 
     Parameters
     ----------
-    columns, present : sequences
+    columns : n x m
+        ``G^T``.
+    present : sequence of m
+        0 for rows that do not count.
     tolerance : float
-        Share below which a column is masked.
-    lengths : sequence, optional
-        What the columns are compared with; by default their own lengths.
+        Share of a row, left beside others, below which it counts as dependent on them.
     """
 
-    def __init__(
-        self,
-        columns: Sequence[Matrix],
-        present: Sequence[Matrix],
-        tolerance: float,
-        lengths: Sequence[Any] | None = None,
-    ) -> None:
-        self.basis: list[Matrix] = []
-        self.coefficients: list[list[Matrix]] = []
-        self.present: list[Matrix] = []
-        self.share: list[Matrix] = []
-        self._reciprocals: list[Matrix] = []
-        for k, (column, counted) in enumerate(zip(columns, present, strict=True)):
-            square = ca.sumsqr(column) if lengths is None else lengths[k] ** 2
-            self._append(column, counted, tolerance, square)
+    def __init__(self, columns: Matrix, present: Sequence[Matrix], tolerance: float) -> None:
+        m = columns.shape[1]
+        self.rows = Orthogonal([columns[:, i] for i in range(m)], present, tolerance)
+        # G = T Q^T with triangular T; its columns in turn are P R.
+        self._columns = Orthogonal.of_triangle(self.rows)
 
-    def _append(self, column: Matrix, counted: Matrix, tolerance: float, square: Any) -> None:
-        if column.is_zero() or counted.is_zero():
-            self._store([ca.SX(0)] * len(self.basis), ca.SX(column.shape[0], 1), *[ca.SX(0)] * 4)
-            return
-        rest, coefficients = column, [ca.SX(0)] * len(self.basis)
-        for _ in range(2):
-            for k, known in enumerate(self.basis):
-                along = ca.dot(known, rest)
-                coefficients[k] = coefficients[k] + along
-                rest = rest - along * known
-        left = ca.sumsqr(rest)
-        counts = ca.logic_and(counted, left > tolerance**2 * square)
-        # A masked column is divided by 1, so that neither it nor its derivatives are infinite.
-        norm = ca.sqrt(ca.if_else(counts, left, 1))
-        share = counts * norm / ca.sqrt(ca.if_else(counts, square, 1))
-        self._store(coefficients, rest * counts / norm, counts * norm, counts / norm, counts, share)
+    @property
+    def rank(self) -> Matrix:
+        """Number of rows that count."""
+        return sum(self.rows.present, ca.SX(0))
 
-    def _store(
-        self,
-        coefficients: list[Matrix],
-        basis: Matrix,
-        pivot: Matrix,
-        reciprocal: Matrix,
-        counts: Matrix,
-        share: Matrix,
-    ) -> None:
-        self.coefficients.append([*coefficients, pivot])
-        self.basis.append(basis)
-        self._reciprocals.append(reciprocal)
-        self.present.append(counts)
-        self.share.append(share)
-
-    def components(self, y: Matrix) -> list[Matrix]:
-        """Return ``B^T y``, row by row."""
-        return [b.T @ y for b in self.basis]
+    def weights(self, d: Matrix) -> list[Matrix]:
+        """Return ``T^+ d = R^-1 P^T d``, row by row."""
+        return self._columns.solve(self._columns.components(d))
 
     def combine(self, weights: Sequence[Matrix]) -> Matrix:
-        """Return ``B weights``."""
-        return sum((b @ w for b, w in zip(self.basis, weights, strict=True)), ca.SX(0))
+        """Return ``Q weights``."""
+        return self.rows.combine(weights)
 
-    def solve(self, right: Sequence[Matrix]) -> list[Matrix]:
-        """Return ``C^-1 right``, zero for masked columns."""
-        n = len(self.basis)
-        solution: list[Matrix] = [ca.SX(0)] * n
-        for j in reversed(range(n)):
-            rest = right[j]
-            for later in range(j + 1, n):
-                rest = rest - self.coefficients[later][j] * solution[later]
-            solution[j] = rest * self._reciprocals[j]
-        return solution
+    def along(self, z: Matrix) -> list[Matrix]:
+        """Return ``Q^T z``, row by row."""
+        return self.rows.components(z)
 
-    def solve_transposed(self, right: Sequence[Matrix]) -> list[Matrix]:
-        """Return ``C^-T right``, zero for masked columns."""
-        solution: list[Matrix] = []
-        for j, row in enumerate(self.coefficients):
-            rest = right[j]
-            for k in range(j):
-                rest = rest - row[k] * solution[k]
-            solution.append(rest * self._reciprocals[j])
-        return solution
+    def multipliers(self, z: Matrix) -> Matrix:
+        """Return the shortest lam with ``G^T lam = z``, for z in the range of G^T."""
+        return self.multipliers_of(self.along(z))
+
+    def multipliers_of(self, weights: Sequence[Matrix]) -> Matrix:
+        """Return the shortest lam with ``G^T lam = Q weights``: ``P R^-T weights``."""
+        return self._columns.combine(self._columns.solve_transposed(weights))
+
+
+class DampedRows:
+    """Rows that need not be met: ``min |z|^2 + |G z - d|^2 / damping``.
+
+    With slack variables, ``G z + sqrt(damping) s = d``, the rows are met and independent.
+
+    Parameters
+    ----------
+    columns : n x m
+        ``G^T``.
+    damping : scalar
+        Positive.
+    """
+
+    def __init__(self, columns: Matrix, damping: Matrix) -> None:
+        self._n, m = columns.shape
+        slack = ca.sqrt(damping) * ca.SX.eye(m)
+        whole = ca.vertcat(columns, slack)
+        self._rows = Orthogonal([whole[:, i] for i in range(m)], [ca.SX(1)] * m, 0.0)
+
+    def weights(self, d: Matrix) -> list[Matrix]:
+        """Return ``T^-1 d``, row by row."""
+        return self._rows.solve_transposed(ca.vertsplit(d))
+
+    def combine(self, weights: Sequence[Matrix]) -> Matrix:
+        """Return ``Q weights`` without the slack."""
+        return self._rows.combine(weights)[: self._n, :]
+
+    def along(self, z: Matrix) -> list[Matrix]:
+        """Return ``Q^T z`` at no slack, row by row."""
+        return self._rows.components(ca.vertcat(z, ca.SX(len(self._rows.present), z.shape[1])))
 
 
 class RowSpace:
-    """Complete orthogonal decomposition of constraint rows, ``A W = P R Q^T``.
-
-    W W^T is ``M^-1``, or the identity without a mass factor. Rows that depend on others are masked
-    in Q, so that the pseudo-inverse is ``(A W)^+ = Q R^-1 P^T`` [Golub2013, sec. 5.5].
+    """The space that rows A span: ``A W = P R Q^T`` with W W^T = M^-1, or W the identity.
 
     Parameters
     ----------
@@ -175,34 +147,29 @@ class RowSpace:
     def __init__(
         self, A: Matrix, sizes: Matrix, factor: MassFactor | None, tolerance: float = TOLERANCE
     ) -> None:
-        m, self._n = A.shape
-        self._factor = factor
-        Y = A.T if factor is None else factor.into(A.T)
+        self._factor, m = factor, A.shape[0]
+        columns = A.T if factor is None else factor.into(A.T)
         present = [ca.sumsqr(A[i, :]) > tolerance**2 * sizes[i] for i in range(m)]
-        self.rows = Orthogonal([Y[:, i] for i in range(m)], present, tolerance)
-        # A W = T Q^T with lower triangular T; its columns in turn are P R.
-        columns = [
-            _stacked([ca.SX(0)] * j + [row[j] for row in self.rows.coefficients[j:]], 1)
-            for j in range(m)
-        ]
-        self._columns = Orthogonal(columns, self.rows.present, 0.0)
+        self._rows = WhitenedRows(columns, present, tolerance)
 
     @property
     def rank(self) -> Matrix:
         """Number of rows that count."""
-        return sum(self.rows.present, ca.SX(0))
+        return self._rows.rank
+
+    @property
+    def basis(self) -> list[Matrix]:
+        """Orthonormal columns that span the rows ``A W``; zero for rows that do not count."""
+        return self._rows.rows.basis
 
     def least(self, d: Matrix) -> Matrix:
         """Return y of least ``y . M y`` among those of least ``|A y - d|``: ``W (A W)^+ d``."""
-        weights = self._columns.solve(self._columns.components(d))
-        z = self.rows.combine(weights) if weights else ca.SX(self._n, d.shape[1])
+        z = self._rows.combine(self._rows.weights(d))
         return z if self._factor is None else self._factor.out(z)
 
     def multipliers(self, force: Matrix) -> Matrix:
         """Return the shortest lam with ``A^T lam = force``, for a force in the range of A^T."""
-        z = force if self._factor is None else self._factor.into(force)
-        weights = self._columns.solve_transposed(self.rows.components(z))
-        return self._columns.combine(weights) if weights else ca.SX(0, force.shape[1])
+        return self._rows.multipliers(force if self._factor is None else self._factor.into(force))
 
 
 def _stacked(rows: Sequence[Matrix], width: int) -> Matrix:

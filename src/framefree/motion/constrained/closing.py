@@ -120,7 +120,7 @@ class Closing:
         reached: list[tuple[float, Reached]] = []
         for start in chain([self.limits.unwound(outside), outside], starts):
             try:
-                result = self._kept_within(start)
+                result = self.kept_within(start)
             except ClosureError:
                 continue
             way = self.equations.machine.difference(x, result[0])
@@ -137,7 +137,7 @@ class Closing:
         problem, outside = None, None
         for start in islice(self._around(x, tries, limits=limits), 2 * tries if limits else tries):
             try:
-                result = self._kept_within(start) if limits else self.from_start(start)
+                result = self.kept_within(start) if limits else self.from_start(start)
             except BeyondLimits as error:
                 outside = outside or error
             except ClosureError as error:
@@ -159,7 +159,7 @@ class Closing:
             )
             yield from islice(inside, 1)
 
-    def _kept_within(self, x: np.ndarray) -> Reached:
+    def kept_within(self, x: np.ndarray) -> Reached:
         """Return what is reached from x, coordinates that would leave their limits held there."""
         free, names = list(self.free), self.equations.machine.v_names
         first = result = self.from_start(x, free)

@@ -26,6 +26,7 @@ import numpy as np
 
 from framefree.machine import Machine, MachineError
 from framefree.motion.constrained.algebra import TOLERANCE
+from framefree.motion.constrained.gauss import damped_step
 from framefree.motion.constrained.project import CLOSED, ClosureError
 from framefree.motion.constrained.rows import Closed, Constraint, Stabilisation, of_machine
 from framefree.motion.constrained.state import ConstrainedState
@@ -38,6 +39,7 @@ from framefree.motion.quantities import (
     INPUTS,
     LOADS,
     REGRESSORS,
+    SHARES,
     Outputs,
     Recipe,
     load_of,
@@ -45,7 +47,7 @@ from framefree.motion.quantities import (
     table,
     vector,
 )
-from framefree.motion.spatial import Matrix, solve_symmetric
+from framefree.motion.spatial import Matrix
 from framefree.motion.tree import Tree
 
 CONSISTENT = 1e-6
@@ -250,16 +252,8 @@ class Constrained(ConstrainedStates):
     # ------------------------------------------------------------------ quantities of its own
 
     def _projected_x(self, state: ConstrainedState) -> Outputs:
-        """One Gauss-Newton step in the metric of M, damped where it would leave its own range.
-
-        The damping, of the size of the error, vanishes with it; so the steps converge quadratically
-        at redundant rows too [Fan2005].
-        """
-        error, Y = state.rows.position, state.factor.into(state.rows.gradient.T)
-        squares = Y.T @ Y
-        damping = ca.trace(squares) * (ca.sqrt(ca.sumsqr(error)) + 1e-14)
-        weights = solve_symmetric(squares + damping * ca.DM.eye(Y.shape[1]), error)
-        step = -state.factor.out(Y @ weights)
+        """One Gauss-Newton step in the metric of M, damped where it would leave its own range."""
+        step = -damped_step(state.definite_mass, state.rows.gradient, state.rows.position)
         return {"projected": vector(self.integrate(state.x, step))}
 
     def integrate(self, x: Any, dv: Any) -> Any:
@@ -275,6 +269,7 @@ class Constrained(ConstrainedStates):
 BELOW = (
     *("mass", "bias", "coriolis", "gravity", "inverse", "rate_matrix", "joint_state"),
     *BODIES,
+    *SHARES,
     *("energy", "dissipation", "momentum"),
     *INPUTS,
     *("inverse_derivatives", "inverse_sensitivity", "linearisation"),
@@ -316,7 +311,8 @@ def _wrench_of(state: ConstrainedState, multipliers: Matrix) -> Outputs:
 
 
 def _projected_v(state: ConstrainedState) -> Outputs:
-    step = state.space(PROJECTION).least(state.rows.velocity)
+    still = ca.SX(state.v.shape[0], 1)
+    step = state.system(PROJECTION).solve(still, state.rows.velocity)
     return {"projected": vector(state.v - step)}
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import casadi as ca
 import numpy as np
 
-from framefree.motion.constrained.algebra import MassFactor, RowSpace
+from framefree.motion.constrained.gauss import ConstrainedSystem
 from framefree.motion.constrained.rows import Closed, Constraint, ConstraintRows, stacked
 from framefree.motion.constrained.wrenches import loop_loads
 from framefree.motion.load import Load
@@ -153,10 +153,10 @@ class ConstrainedState(State):
         }
 
     @cached_property
-    def factor(self) -> MassFactor:
-        """Factors of M, or of M made definite by the rows."""
+    def definite_mass(self) -> Matrix:
+        """M, or M made definite by the rows."""
         M = self.base.mass
-        return MassFactor(M + self._ballast if self.equations.semidefinite else M)
+        return M + self._ballast if self.equations.semidefinite else M
 
     @cached_property
     def _ballast(self) -> Matrix:
@@ -171,17 +171,17 @@ class ConstrainedState(State):
         weights = [mean / ca.if_else(length > 0, length, 1) for length in lengths]
         return A.T @ ca.diag(ca.vertcat(ca.SX(0, 1), *weights)) @ A
 
-    def space(self, tolerance: float = 0.0) -> RowSpace:
-        """Return the decomposition of A in the metric of M.
+    def system(self, tolerance: float = 0.0) -> ConstrainedSystem:
+        """Return M and A, eliminated along the tree of velocities.
 
         Rows are dependent up to `tolerance`, and at least up to that of the loops.
         """
         tolerance = max(tolerance, self.equations.rank_tolerance)
-        return RowSpace(self.rows.A, self.rows.size, self.factor, tolerance)
+        return ConstrainedSystem(self.definite_mass, self.rows.A, self.rows.size, tolerance)
 
     @cached_property
-    def _space(self) -> RowSpace:
-        return self.space()
+    def _system(self) -> ConstrainedSystem:
+        return self.system()
 
     # ------------------------------------------------------------------ motion
 
@@ -202,8 +202,7 @@ class ConstrainedState(State):
 
     def solve(self, force: Matrix, right: Matrix) -> Matrix:
         """Return a of ``M a = force + A^T lam, A a = right`` (nv x k)."""
-        free = self.factor.out(self.factor.into(force))
-        return free + self._space.least(right - self.rows.A @ free)
+        return self._system.solve(force, right)
 
     def multipliers(self, load: Load) -> Matrix:
         """Return the shortest lam (rows)."""
@@ -245,6 +244,10 @@ class ConstrainedState(State):
     def inverse_slopes(self, a: Matrix) -> tuple[Matrix, Matrix]:
         """Return the slopes (nv x nv) of `inverse` by x and by v."""
         return self.base.inverse_slopes(a)
+
+    def newton_slopes(self, a: Matrix) -> tuple[Matrix, Matrix]:
+        """Return slopes as `inverse_slopes` does, near enough for Newton's method."""
+        return self.base.newton_slopes(a)
 
     def forward_slopes(self, force: Matrix) -> tuple[Matrix, Matrix, Matrix]:
         """Return the slopes (nv x nv) of `accelerate` by x, by v and by the force.
@@ -304,7 +307,7 @@ class ConstrainedMotion:
     @cached_property
     def multipliers(self) -> Matrix:
         """Shortest lam (m) with ``A^T lam = Q_c``."""
-        return self.at._space.multipliers(self.constraint_force)
+        return self.at._system.multipliers(self.constraint_force)
 
     def force_of(self, constraints: Sequence[Constraint]) -> Matrix:
         """Return what some of the constraints add to the force: their ``A^T lam`` (nv)."""
@@ -318,7 +321,7 @@ class ConstrainedMotion:
     @property
     def rank(self) -> Matrix:
         """Number of rows that count."""
-        return self.at._space.rank
+        return self.at._system.rank
 
     @cached_property
     def residual(self) -> Matrix:

@@ -86,6 +86,7 @@ class ConstrainedStates(Equations):
         weight: str = "mass",
         hold: Sequence[str] = (),
         limits: bool = True,
+        tries: int = 20,
         parameters: Any = None,
     ) -> Projection:
         """Return the state nearest to (x, v) that meets the constraints.
@@ -103,6 +104,9 @@ class ConstrainedStates(Equations):
         limits : bool
             Whether the coordinates that move must end within the limits of their joints. Where the
             nearest state is beyond them, further starts are tried.
+        tries : int
+            How many of them; with 0 coordinates that would leave their limits are held there, and
+            nothing else is tried, so that x stays on its branch.
         parameters
 
         Raises
@@ -116,7 +120,9 @@ class ConstrainedStates(Equations):
         x, closing = np.asarray(x, float), Closing(self, t, weight, self._free(hold), parameters)
         nearest = closing.from_start(x)
         if limits and self._limited and closing.limits.beyond(nearest[0]):
-            nearest = closing.within_limits(x, nearest[0])
+            nearest = (
+                closing.within_limits(x, nearest[0], tries) if tries else closing.kept_within(x)
+            )
         x, position_error, steps = nearest
         v = np.zeros(self.sizes["v"]) if v is None else np.asarray(v, float)
         v, velocity_error = closing.velocity(x, v)

@@ -169,6 +169,17 @@ def singular(
     return SingularError(message, loops, smallest)
 
 
+def driven_targets(machine: Machine) -> list[str]:
+    """Return the targets of couplings that actuators drive although not all sources are driven."""
+    pairs = zip(machine.v_names, _driven(machine), strict=True)
+    driven = {name for name, drives in pairs if drives}
+    return [
+        coupling.target
+        for coupling in machine.couplings
+        if coupling.target in driven and not driven.issuperset(coupling.sources)
+    ]
+
+
 def _driven(machine: Machine) -> np.ndarray:
     """Return which velocities (nv) are those of joints with actuators."""
     driven = {actuator.sensed_joint for actuator in machine.actuators}

@@ -6,8 +6,8 @@ The tree's configuration follows from minimal coordinates, q_hat = Xi(q), and wi
     J_b = Jhat_b E,     Gamma_b = J_b^T M_b J_b,     Gamma = sum_b Gamma_b
     Gamma a + h = force,     h = E^T (tree's inverse dynamics at accelerations dE/dt v)
 
-Every body's share Gamma_b stays apart, as a quantity of its own: on a body's numbers only its own
-share depends. The map Xi is given in closed form, by couplings or by the user; or the machine's
+Every body's shares (`framefree.motion.partition`) are quantities, too: on a body's numbers only its
+own share depends. The map Xi is given in closed form, by couplings or by the user; or the machine's
 loops are solved, by Newton's method for configurations and by a linear solve for E.
 """
 
@@ -20,15 +20,16 @@ import numpy as np
 from framefree.machine import Machine, MachineError
 from framefree.motion.constrained import Constrained
 from framefree.motion.constrained.closing import BeyondLimits
-from framefree.motion.constrained.project import CLOSED
+from framefree.motion.constrained.constrained import CONSISTENT
+from framefree.motion.constrained.project import CLOSED, ClosureError
 from framefree.motion.constrained.solve import numerical_rank
-from framefree.motion.embedded.choice import ClosureRows, choose, margin, singular
+from framefree.motion.embedded.choice import ClosureRows, choose, driven_targets, margin, singular
 from framefree.motion.embedded.groups import ClosedGroup, MinimalGroup
 from framefree.motion.embedded.maps import SINGULAR, Embedding, Expression, Map, Solved
 from framefree.motion.embedded.state import EmbeddedState
 from framefree.motion.equations import Equations
 from framefree.motion.groups import Group
-from framefree.motion.quantities import Outputs, Recipe, matrix, scalar, table, vector
+from framefree.motion.quantities import Outputs, Recipe, matrix, scalar, vector
 from framefree.motion.spatial import Matrix
 from framefree.motion.tree import Tree
 
@@ -42,9 +43,11 @@ class Embedded(Equations):
     embedding : Embedding, optional
         A closed form of the tree's configuration. Without, couplings are taken as the closed form
         if the machine has no loops; with loops, the loops (and couplings) are solved.
-    independent : sequence of str, optional
+    independent : sequence of str, or "driven", optional
         Which velocities are the independent ones where loops are solved; by default they are
-        chosen at `start`, joints with actuators first.
+        chosen at `start`, joints with actuators first. With "driven" couplings give way to
+        actuators, too: a driven coordinate is independent although a coupling says how it follows
+        from others.
     start : (nx,), optional
         A configuration near which the loops can be closed; default the neutral one.
 
@@ -58,9 +61,6 @@ class Embedded(Equations):
     Forces are those on the minimal coordinates; `generalised_force(x, joint_force)` makes them of
     forces at all joints of the tree. Beside what every formulation has, there are
 
-        body_mass(x)        (bodies, n, n): Gamma_b, with the rotor of the joint that moves body b
-        body_gravity(x)     (bodies, n): share of each body in `gravity`
-        body_kinetic(x, v)  (bodies,): kinetic energy of each body
         tree_state(x, v)    configuration, velocity and E of the tree
         loop_wrench(x, v, force)    (loops, 6): frame a on frame b, in b's axes
         closure(x)          how well the others follow (at most 1), and errors of the loops
@@ -74,7 +74,7 @@ class Embedded(Equations):
         machine: Machine,
         embedding: Embedding | None = None,
         *,
-        independent: Sequence[str] | None = None,
+        independent: Sequence[str] | str | None = None,
         start: Any = None,
     ) -> None:
         super().__init__(machine)
@@ -98,22 +98,16 @@ class Embedded(Equations):
             else ClosedGroup(self.map, machine)
         )
         self.own = {
-            "body_mass": Recipe(("x",), self._body_mass),
-            "body_gravity": Recipe(("x",), self._body_gravity),
-            "body_kinetic": Recipe(("x", "v"), self._body_kinetic),
             "tree_state": Recipe(("x", "v"), self._tree_state),
             "closure": Recipe(("x",), self._closure),
             "generalised_force": Recipe(("x", "joint_force"), self._generalised_force),
         }
 
     def own_recipe(self, name: str) -> Recipe | None:
-        """Return a quantity of its own, `body_mass:BODY` and `coriolis:NAME` included."""
+        """Return a quantity of its own, `coriolis:NAME` included."""
         kind, _, which = name.partition(":")
         if kind == "coriolis" and which:
             return Recipe(("x", "v"), lambda state: self._named_coriolis(name, state))
-        if kind == "body_mass" and which:
-            index = self.machine.body_index[self.machine.body(which).name]
-            return Recipe(("x",), lambda state: {"mass": matrix(state.body_masses[index])})
         return super().own_recipe(name)
 
     # ------------------------------------------------------------------ the map
@@ -126,7 +120,22 @@ class Embedded(Equations):
         """Return the minimal coordinates of a closed state of the joints, or of themselves."""
         if len(x) == self.map.nx and not self.keeps:
             return x, v
-        return self.reduce(*self.constrained.consistent(x, v, parameters))
+        x, v = self.constrained.consistent(x, v, parameters)
+        minimal = self.reduce(x, v)
+        if not self.keeps and self.machine.loops:
+            self._check_tuned(x, *minimal, parameters)
+        return minimal
+
+    def _check_tuned(self, x: np.ndarray, q: np.ndarray, v: np.ndarray, parameters: Any) -> None:
+        """Refuse a closed form that does not follow what numbers of the machine are tuned to."""
+        gap = float(np.abs(self.machine.difference(x, self.expand(q, v, parameters)[0])).max())
+        if gap > CONSISTENT:
+            raise ClosureError(
+                f"the embedding of `{self.machine.name}` gives a configuration {gap:.3g} off the "
+                "closed one: another branch, or tunable numbers that its function does not take "
+                "from `machine.parameters`",
+                {"embedding": gap},
+            )
 
     def restore(self, x: Matrix, v: Matrix, t: Matrix, rounds: int) -> tuple[Matrix, Matrix]:
         """Return a symbolic state with the loops closed again."""
@@ -182,14 +191,20 @@ class Embedded(Equations):
         return found
 
     def _map(
-        self, embedding: Embedding | None, independent: Sequence[str] | None, start: Any
+        self, embedding: Embedding | None, independent: Sequence[str] | str | None, start: Any
     ) -> Map:
-        machine = self.machine
+        machine, by_couplings = self.machine, not self.machine.loops
+        if independent == "driven":
+            independent, by_couplings = None, by_couplings and not driven_targets(machine)
+        elif isinstance(independent, str):
+            raise MachineError(
+                f'`independent` must be names of velocities or "driven", got {independent!r}'
+            )
         if embedding is not None:
             found = Expression.by_function(machine, embedding)
             self._check_closed(found, embedding)
             return found
-        if not machine.loops and independent is None:
+        if by_couplings and independent is None:
             return Expression.by_couplings(machine)
         x = self._closed_start(start)
         if independent is None:
@@ -239,18 +254,6 @@ class Embedded(Equations):
             )
 
     # ------------------------------------------------------------------ quantities of its own
-
-    def _body_mass(self, state: EmbeddedState) -> Outputs:
-        parts, n = state.body_masses, self.map.nv
-        stacked = matrix(ca.vertcat(ca.SX(0, n), *parts))
-        return {"mass": stacked._replace(shape=(len(parts), n, n))}
-
-    def _body_gravity(self, state: EmbeddedState) -> Outputs:
-        return {"gravity": table(state.body_gravities, self.map.nv)}
-
-    def _body_kinetic(self, state: EmbeddedState) -> Outputs:
-        parts = [ca.dot(state.v, Gamma @ state.v) / 2 for Gamma in state.body_masses]
-        return {"kinetic": vector(ca.vertcat(ca.SX(0, 1), *parts))}
 
     def _named_coriolis(self, name: str, state: EmbeddedState) -> Outputs:
         # Some of the tree's matrices come by differentiation and need its own symbols.

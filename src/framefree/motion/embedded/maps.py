@@ -19,7 +19,7 @@ import numpy as np
 
 from framefree.machine import Machine, MachineError
 from framefree.machine.tree import unknown
-from framefree.motion.constrained.algebra import Orthogonal
+from framefree.motion.constrained.orthogonal import Orthogonal
 from framefree.motion.constrained.rows import ConstraintRows, of_machine, stacked
 from framefree.motion.constrained.scales import scales
 from framefree.motion.spatial import Matrix, solve_symmetric
@@ -261,8 +261,8 @@ class Solved(Map):
     def _solver(self, A: Matrix) -> tuple[Orthogonal, Matrix]:
         """Return the solver of the dependent columns, and the least share left of one of them."""
         columns = [A[:, k] for k in self.dependent]
-        lengths = self.scales.columns[self.dependent].tolist()
-        solver = Orthogonal(columns, [ca.SX(1)] * len(columns), SINGULAR, lengths)
+        squares = (self.scales.columns[self.dependent] ** 2).tolist()
+        solver = Orthogonal(columns, [ca.SX(1)] * len(columns), SINGULAR, squares)
         margin = ca.SX(1)
         for share in solver.share:
             margin = ca.fmin(margin, share)

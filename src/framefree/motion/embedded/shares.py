@@ -1,11 +1,11 @@
-"""What each body contributes to the inertia and to the kinetic energy of a machine."""
+"""What each body contributes to the equations of motion of a machine, in numbers."""
 
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from framefree.motion.embedded.embedded import Embedded
+from framefree.motion.equations import Equations
 
 NOTHING = 1e-9
 """Entries of Gamma below this times sqrt(Gamma_ii Gamma_jj) have no shares."""
@@ -26,6 +26,10 @@ class Shares:
         may be negative. Not a number where the entry of Gamma is zero.
     kinetic : (bodies,)
         Share of the kinetic energy; not a number at rest.
+    C : (bodies, n, n)
+        C_b with dGamma_b/dt = C_b + C_b^T; they add up to the skew Coriolis matrix.
+    h : (bodies, n)
+        Force at zero acceleration, weight and passive forces included; they add up to the bias.
     """
 
     bodies: tuple[str, ...]
@@ -33,16 +37,19 @@ class Shares:
     Gamma: np.ndarray
     inertia: np.ndarray
     kinetic: np.ndarray
+    C: np.ndarray
+    h: np.ndarray
 
 
-def shares(equations: Embedded, x: Any, v: Any, parameters: Any = None) -> Shares:
+def shares(equations: Equations, x: Any, v: Any, parameters: Any = None) -> Shares:
     """Return the shares of all bodies at a state, (n,), or at many, (rows, n).
 
     Parameters
     ----------
-    equations : Embedded
+    equations : Equations
+        Any formulation, most of all `Embedded` and `Tree`.
     x, v : arrays
-        In the minimal coordinates of the equations.
+        In the coordinates of the equations.
     parameters : optional
         Values of tunable numbers: a mapping, a vector, or one vector a row.
     """
@@ -63,4 +70,6 @@ def shares(equations: Embedded, x: Any, v: Any, parameters: Any = None) -> Share
         Gamma,
         Gamma / np.where(tiny, np.nan, whole),
         energy / np.where(total > 0, total, np.nan),
+        np.asarray(equations.kernel("body_coriolis")(x, v, *given)),
+        np.asarray(equations.kernel("body_bias")(x, v, *given)),
     )

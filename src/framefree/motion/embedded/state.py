@@ -75,37 +75,10 @@ class EmbeddedState(State):
         carried = self.chart.rate @ self.v
         return carried if a is None else self.chart.E @ a + carried
 
-    # ------------------------------------------------------------------ body by body
-
-    @cached_property
-    def _link_jacobians(self) -> list[Matrix]:
-        return [jacobian.value @ self.chart.E for jacobian in self.tree.link_jacobians]
-
-    @cached_property
-    def body_masses(self) -> list[Matrix]:
-        """``Gamma_b = J_b^T M_b J_b`` (n x n) of every body, and of the rotor of its joint."""
-        masses = []
-        for link, inertia, J in zip(
-            self.tree.links, self.tree.equations.inertias, self._link_jacobians, strict=True
-        ):
-            turning = self.chart.E[link.v, :]
-            masses.append(J.T @ (inertia.matrix @ J) + turning.T @ (link.armature @ turning))
-        return masses
-
     @cached_property
     def mass(self) -> Matrix:
         """``Gamma = sum_b Gamma_b = E^T M E`` (n x n), in the second form, which is cheaper."""
         return symmetric(self.chart.E.T @ (self.tree.mass @ self.chart.E))
-
-    @cached_property
-    def body_gravities(self) -> list[Matrix]:
-        """Force (n) that holds each body against gravity: ``-J_b^T M_b (R_b^T g, 0)``."""
-        gravities = []
-        for G, link, J in zip(self.tree.poses, self.tree.links, self._link_jacobians, strict=True):
-            R = G[:3, :3] @ link.to_body[:3, :3].T
-            weight = link.inertia.matrix[:, :3] @ (R.T @ self.tree.equations.gravity_vector)
-            gravities.append(-J.T @ weight)
-        return gravities
 
     # ------------------------------------------------------------------ equations of motion
 
@@ -132,7 +105,7 @@ class EmbeddedState(State):
     @cached_property
     def gravity_force(self) -> Matrix:
         """Force (n) that holds the machine against gravity alone."""
-        return sum(self.body_gravities, ca.SX(self.v.shape[0], 1))
+        return self.chart.E.T @ self.tree.gravity_force
 
     def jacobian(self, frame: str) -> Jacobian:
         """Return the body Jacobian of a frame (6 x n), and its rate."""

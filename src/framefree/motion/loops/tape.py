@@ -6,6 +6,7 @@ stays None. See `framefree.kernel.loops` for what a list of calls becomes.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cache, partial, wraps
 from typing import Any, Protocol
@@ -103,6 +104,12 @@ class LoopTape:
             self._classes |= {i: (body, lift, place) for place, i in enumerate(members)}
         self._functions: dict[Any, tuple[ca.Function, list[PackedValues | None], Any]] = {}
 
+    def onto(self, calls: Calls) -> "LoopTape":
+        """Return a tape that appends to another program and shares the functions of this one."""
+        tape = copy(self)
+        tape.calls = calls
+        return tape
+
     def body(self, i: int) -> BodyMath:
         """Return what stands for body i and those alike."""
         return self._classes[i][0]
@@ -118,13 +125,18 @@ class LoopTape:
 
         Or, with values, copy these into it, one after the other.
         """
-        block, start = self.calls.output(name, shape), 0
+        block = self.calls.output(name, shape)
+        self.write_into(block, values)
+        return block
+
+    def write_into(self, block: Block, values: Sequence[Any]) -> None:
+        """Copy matrices into a block, one after the other, each by columns."""
+        start = 0
         for value in values:
             size = value.packed.shape[0] * value.packed.shape[1]
             into = block[start : start + size]
             self._write(("shared", "copy"), _copy, (value,), None, (), into)
             start += size
-        return block
 
     def value(self, block: Block, *shape: int) -> StoredValue:
         """Return a block of an input or output as a matrix of a shape, by columns."""

@@ -12,8 +12,10 @@ inwards: in this order nothing fills in, so that the cost is linear in the numbe
 [Baraff1996]. What body i shows to its parent is an inertia whose entries along S are exactly zero
 where no rotor turns: chains of hundreds of bodies keep their digits by that.
 
-Loops and couplings are rows ``R a + C y = r`` beside: they add a small dense system, solved with
-its rank found and multipliers of least norm.
+Loops and couplings are rows ``R a + C y = r`` beside. With D = C C^T of every joint, what a force
+along a row does to the joints on its way inwards is ``C^-1 (tau + S^T f)``: columns Y, each with
+entries for joints that carry the row's bodies alone, and Y^T Y is the mobility of the rows. Y is
+factored with its rank found (`WhitenedRows`); rows that share no joint do not meet in it.
 """
 
 from collections.abc import Sequence
@@ -23,6 +25,7 @@ from typing import NamedTuple
 
 import casadi as ca
 
+from framefree.motion.constrained.algebra import WhitenedRows
 from framefree.motion.elimination import BodyFactor, Directions, EliminatedLoad
 from framefree.motion.maximal.idle import IdleJoints, may_be_idle
 from framefree.motion.maximal.least_norm import least_norm
@@ -36,6 +39,9 @@ from framefree.motion.spatial import (
     symmetric,
     wed,
 )
+
+RANK = 1e-6
+"""A row of loops or couplings is redundant if no more than this share of it is new."""
 
 HELD = 1e-13
 """A row does not move whose bodies, without their joints, would move more easily by the inverse of
@@ -137,11 +143,11 @@ class Elimination:
             gap = gap - self.border.right
         rates = None
         if self._idle_joints is None:
-            multipliers = least_norm(self._mobility, gap, self._unmoved)[0]
+            multipliers = self._space.multipliers_of(self._space.weights(gap))
         else:
             force = self._idle_forces(free, drive)
             open_by = self._idle_joints.gap_of(force, gap)
-            multipliers = least_norm(self._mobility, open_by, self._unmoved)[0]
+            multipliers = least_norm(self._idle_joints.mobility, open_by, self._unmoved)[0]
             rates = self._idle_joints.rates(force, gap, multipliers)
         held = list(loads)
         for i, block in self.border.bodies.items():
@@ -152,7 +158,10 @@ class Elimination:
     @property
     def border_rank(self) -> Matrix:
         """Number of rows of loops and couplings that are independent."""
-        return least_norm(self._mobility, ca.SX(self.border.rows, 1), self._unmoved)[1]
+        if self._idle_joints is None:
+            return self._space.rank
+        nothing = ca.SX(self.border.rows, 1)
+        return least_norm(self._idle_joints.mobility, nothing, self._unmoved)[1]
 
     def _solve_tree(
         self,
@@ -208,10 +217,33 @@ class Elimination:
             loads[i] = block.T
         return symmetric(self._border_of(self._solve_tree(loads, self.border.joints.T, None)))
 
-    @property
-    def _mobility(self) -> Matrix:
-        """The same, idle joints moving too."""
-        return self._responses if self._idle_joints is None else self._idle_joints.mobility
+    @cached_property
+    def _space(self) -> WhitenedRows:
+        """The rows, decomposed; those that no joint lets move count as none."""
+        Y = self._whitened
+        mobility = [ca.sumsqr(Y[:, r]) for r in range(self.border.rows)]
+        present = [one > least for one, least in zip(mobility, self._unmoved, strict=True)]
+        return WhitenedRows(Y, present, RANK)
+
+    @cached_property
+    def _whitened(self) -> Matrix:
+        """Y (nv x rows): what a force along each row does to the joints, whitened."""
+        rows, loads = self.border.rows, dict(self.border.bodies)
+        loads = {i: ca.sparsify(block.T) for i, block in loads.items()}
+        Y = ca.SX(self.border.joints.shape[1], rows)
+        for i in reversed(range(len(self.connections))):
+            connection, factor = self.connections[i], self._factors[i]
+            tau = self.border.joints[:, connection.v].T
+            load = loads.pop(i, ca.SX(6, rows))
+            if not (tau.nnz() or load.nnz()):
+                continue
+            Y[connection.v, :] = factor.whitened(load, tau)
+            if connection.parent >= 0:
+                passed = factor.inward(load, tau, None).passed
+                out = connection.step.wrench_out(SpatialWrench.of(passed)).vector
+                before = loads.get(connection.parent, ca.SX(6, rows))
+                loads[connection.parent] = ca.sparsify(before + out)
+        return ca.sparsify(Y)
 
     @cached_property
     def _unmoved(self) -> list[Matrix]:

@@ -10,6 +10,7 @@ import numpy as np
 from framefree.geometry import se3
 from framefree.machine.values import constant, constant_pose
 from framefree.motion import forces
+from framefree.motion.body_factors import BODY_FACTORS
 from framefree.motion.constrained.rows import ConstraintRows
 from framefree.motion.load import Load
 from framefree.motion.maximal.graph import Connection, Elimination, KktSolution
@@ -18,7 +19,6 @@ from framefree.motion.maximal.rows import JointRows
 from framefree.motion.spatial import Matrix, SpatialWrench, Twist
 from framefree.motion.state import ConstraintError, Jacobian, State, step_of, twists_into
 from framefree.motion.tree import recursion
-from framefree.motion.tree.coriolis import BODY_FACTORS
 
 if TYPE_CHECKING:
     from framefree.motion.maximal.maximal import Maximal

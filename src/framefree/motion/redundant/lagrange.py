@@ -22,17 +22,8 @@ from framefree.machine import WORLD, MachineError
 from framefree.machine.parameters import Parameters
 from framefree.motion.equations import Equations, EquationsError
 from framefree.motion.load import Load
-from framefree.motion.quantities import (
-    ENERGIES,
-    INPUTS,
-    SLOPES,
-    Outputs,
-    Recipe,
-    cube,
-    matrix,
-    scalar,
-    vector,
-)
+from framefree.motion.outputs import Outputs, Recipe, cube, matrix, scalar, vector
+from framefree.motion.quantities import ENERGIES, INPUTS, SLOPES
 from framefree.motion.redundant.coordinates import Coordinates
 from framefree.motion.redundant.evaluated import EvaluatedState
 from framefree.motion.redundant.system import System

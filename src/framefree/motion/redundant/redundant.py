@@ -15,9 +15,10 @@ import casadi as ca
 from framefree.machine import Machine, MachineError
 from framefree.machine.values import constant
 from framefree.motion import forces
+from framefree.motion.body_shares import SHARES
 from framefree.motion.equations import Equations, EquationsError
 from framefree.motion.groups import CoordinateGroup, JointGroup
-from framefree.motion.quantities import Outputs, Recipe, cube, matrix, scalar, vector
+from framefree.motion.outputs import Outputs, Recipe, cube, matrix, scalar, vector
 from framefree.motion.redundant.coordinates import Coordinates
 from framefree.motion.redundant.evaluated import at_expressions
 from framefree.motion.redundant.routes import NEEDS_INTEGRABLE, ROUTES
@@ -85,6 +86,9 @@ class Redundant(Equations):
         if len(poses) > len(self.ways):
             # The poses close loops: the wrenches between bodies are not unique.
             self.offers = tuple(name for name in self.offers if name != "joint_wrench")
+        if not isinstance(machine, Machine):
+            # Shares count rotors and friction to the body that a joint moves; here no joint does.
+            self.offers = tuple(name for name in self.offers if name not in SHARES)
         self.own = {
             "phi": Recipe(X, self._phi),
             "commutation": Recipe(X, self._commutation),

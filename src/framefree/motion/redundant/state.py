@@ -9,12 +9,12 @@ from framefree.geometry import se3
 from framefree.machine import Machine
 from framefree.machine.values import constant, constant_pose
 from framefree.motion import forces
+from framefree.motion.body_factors import BODY_FACTORS
 from framefree.motion.load import Load
 from framefree.motion.redundant.system import BodySystem, RelativePose
 from framefree.motion.spatial import Matrix, SpatialWrench, Twist, symmetric
 from framefree.motion.state import InJointCoordinates, Jacobian, in_joint_frame, step_of
 from framefree.motion.tangent import Tangent
-from framefree.motion.tree.coriolis import BODY_FACTORS
 
 if TYPE_CHECKING:
     from framefree.motion.redundant.redundant import Redundant

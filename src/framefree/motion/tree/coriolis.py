@@ -16,12 +16,13 @@ One that is not even valid, though skew: `printed`, eq. (22) of [From2010] as it
 A C must pass two tests, dM/dt = C + C^T and C v = c; wrong matrices pass the first alone.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import casadi as ca
 
 from framefree.geometry import se3
+from framefree.motion.body_factors import BODY_FACTORS, kirchhoff_matrix
 from framefree.motion.spatial import Inertia, Matrix, SpatialWrench, Step, Twist, wed
 from framefree.motion.tree.kinematics import Jacobian
 from framefree.motion.tree.links import Link
@@ -109,33 +110,6 @@ def subspace_rates(links: Sequence[Link], state: LinkMotion, x: Matrix, v: Matri
         rate = se3.little_adjoint(ca.vertcat(*twist)) @ S
         rates.append(rate if link.constant_subspace else rate + link.subspace_rate(x, v))
     return rates
-
-
-def kirchhoff_matrix(momentum: Matrix) -> Matrix:
-    """Return ``W(p, l) = [0, wed(p); wed(p), wed(l)]``: W(h) xi = ad_xi^T h."""
-    p, l = wed(momentum[:3]), wed(momentum[3:])
-    return ca.blockcat([[ca.SX(3, 3), p], [p, l]])
-
-
-def _skew(M: Matrix, xi: Matrix) -> Matrix:
-    ad = se3.little_adjoint(xi)
-    return (M @ ad - ad.T @ M - kirchhoff_matrix(M @ xi)) / 2
-
-
-def _kirchhoff(M: Matrix, xi: Matrix) -> Matrix:
-    return -kirchhoff_matrix(M @ xi)
-
-
-def _adjoint(M: Matrix, xi: Matrix) -> Matrix:
-    return -se3.little_adjoint(xi).T @ M
-
-
-BODY_FACTORS: dict[str, Callable[[Matrix, Matrix], Matrix]] = {
-    "skew": _skew,
-    "kirchhoff": _kirchhoff,
-    "adjoint": _adjoint,
-}
-"""Name to the 6x6 matrix Gam(M, xi) with ``Gam xi = -ad_xi^T M xi`` of one body."""
 
 
 def by_bodies(

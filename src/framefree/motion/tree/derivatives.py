@@ -8,12 +8,13 @@ a machine has few, by differentiating their own graph.
     da/dx = -M^-1 d(force)/dx,    da/dv = -M^-1 d(force)/dv,    da/dforce = M^-1
 """
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import casadi as ca
 
-from framefree.machine import Free, Machine
+from framefree.machine import Free, Machine, PairForce
 from framefree.motion import forces
 from framefree.motion.spatial import Inertia, Matrix, wed
 from framefree.motion.tangent import Tangent, velocity_deviation
@@ -69,6 +70,15 @@ class TreeSlopes:
         rest_by_x, rest_by_v = self._rest_slopes(a)
         return by_x + rest_by_x, by_v + rest_by_v
 
+    def by_newton(self, a: Matrix) -> tuple[Matrix, Matrix]:
+        """Return slopes as `by_inverse` does; of some interactions only what counts most."""
+        known, near_x, near_v = forces.newton_slopes(self.state.bodies, self.state.v)
+        if not known:
+            return self.by_inverse(a)
+        by_x, by_v = self.rigid.slopes(a)
+        rest_by_x, rest_by_v = self._rest_slopes(a, known)
+        return by_x + rest_by_x - near_x, by_v + rest_by_v - near_v
+
     def acceleration(self, force: Matrix) -> Matrix:
         """Return the acceleration (nv) under a force."""
         return self.inverse_mass.times(force - self.force(ca.SX(self.machine.nv, 1)))
@@ -93,9 +103,9 @@ class TreeSlopes:
         root = link.parent < 0 and isinstance(link.kind, Free)
         return root and self.machine.fluid is None and link.armature.is_zero()
 
-    def _rest_slopes(self, a: Matrix) -> tuple[Matrix, Matrix]:
+    def _rest_slopes(self, a: Matrix, left_out: Sequence[PairForce] = ()) -> tuple[Matrix, Matrix]:
         held = ca.SX.sym("held", self.machine.nv)
-        rest, A = self._rest(held), self.machine.rate_matrix(self.state.x)
+        rest, A = self._rest(held, left_out), self.machine.rate_matrix(self.state.x)
         slopes = [ca.jacobian(rest, self.state.x) @ A, ca.jacobian(rest, self.state.v)]
         by_x, by_v = ca.substitute(slopes, [held], [a])
         return ca.sparsify(by_x), ca.sparsify(by_v)
@@ -104,7 +114,7 @@ class TreeSlopes:
     def _armature(self) -> Matrix:
         return ca.diagcat(ca.SX(0, 0), *(link.armature for link in self.state.links))
 
-    def _rest(self, a: Matrix) -> Matrix:
+    def _rest(self, a: Matrix, left_out: Sequence[PairForce] = ()) -> Matrix:
         """Return the force (nv) of all but rigid bodies: rotors, joints' own, springs, fluid."""
         state, machine = self.state, self.machine
         over_frames = any(tendon.frames for tendon in machine.tendons)
@@ -120,8 +130,9 @@ class TreeSlopes:
                 forces.added_masses(machine), state.equations.inertias, links, strict=True
             )
         ]
+        given = state.loads(left_out=left_out)
         gyroscopic = recursion.gyroscopic([link.inertia for link in links], state.motion.twists)
-        loads = [load.plus(own) for load, own in zip(state.loads(), gyroscopic, strict=True)]
+        loads = [load.plus(own) for load, own in zip(given, gyroscopic, strict=True)]
         passed, _ = recursion.newton_euler(
             links, state.motion, a, loads, added, state.equations.gravity_vector
         )

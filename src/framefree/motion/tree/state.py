@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import casadi as ca
 
 from framefree.geometry import se3
+from framefree.machine import PairForce
 from framefree.motion import forces
 from framefree.motion.load import Load
 from framefree.motion.spatial import Inertia, Matrix, Rigid, SpatialWrench, Step, Twist
@@ -127,16 +128,17 @@ class TreeState(InJointCoordinates):
         self,
         wrenches: list[Matrix | None] | None = None,
         inertias: Sequence[Inertia] | Sequence[Rigid] | None = None,
+        left_out: Sequence[PairForce] = (),
     ) -> list[SpatialWrench]:
         """All wrenches on the links but those of joints and gravity, gyroscopic ones included.
 
         `wrenches` are further ones on the bodies, in body axes. Gyroscopic are those of `inertias`,
-        by default of the links' own.
+        by default of the links' own. Interactions may be left out.
         """
         own = [link.inertia for link in self.links] if inertias is None else inertias
         gyroscopic = recursion.gyroscopic(own, self.motion.twists)
         loads = [SpatialWrench.zero().minus(wrench) for wrench in gyroscopic]
-        passive = forces.body_wrenches(self.bodies)
+        passive = forces.body_wrenches(self.bodies, left_out)
         for given in (passive, self._weightless, wrenches or [None] * len(loads)):
             for i, wrench in enumerate(given):
                 if wrench is not None:
@@ -260,6 +262,10 @@ class TreeState(InJointCoordinates):
     def inverse_slopes(self, a: Matrix) -> tuple[Matrix, Matrix]:
         """Return the slopes (nv x nv) of `inverse` by x and by v, in closed form."""
         return self._slopes.by_inverse(a)
+
+    def newton_slopes(self, a: Matrix) -> tuple[Matrix, Matrix]:
+        """Return slopes as `inverse_slopes` does, near enough for Newton's method."""
+        return self._slopes.by_newton(a)
 
     def forward_slopes(self, force: Matrix) -> tuple[Matrix, Matrix, Matrix]:
         """Return the slopes (nv x nv) of `accelerate` by x, by v and by the force."""

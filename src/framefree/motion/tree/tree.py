@@ -20,6 +20,7 @@ from framefree.motion.quantities import (
     BODIES,
     ENERGIES,
     INPUTS,
+    SHARES,
     SLOPES,
     Outputs,
     Recipe,
@@ -27,7 +28,7 @@ from framefree.motion.quantities import (
 )
 from framefree.motion.spatial import Inertia, Matrix, Rigid
 from framefree.motion.state import step_of
-from framefree.motion.tree import coriolis, euler
+from framefree.motion.tree import coriolis, euler, other_rates
 from framefree.motion.tree.derivatives import deviation
 from framefree.motion.tree.links import Link, links_of
 from framefree.motion.tree.lump import lumped
@@ -41,6 +42,10 @@ class Tree(Equations):
 
         coriolis:NAME(x, v)     by one of the names in `framefree.motion.tree.coriolis`
         mass:euler(eta), coriolis:euler(eta, eta_rate)      in roll, pitch and yaw, to compare
+        mass:quaternion(x), coriolis:quaternion(x, x_rate)  in the rates of x itself
+        mass:task:FRAME(x), coriolis:task:FRAME(x, v), velocity_map:task:FRAME(x)
+            in the rates of base and end frame, see `framefree.motion.tree.other_rates`;
+            `task_euler` in the place of `task` takes roll, pitch and yaw of the base
     """
 
     name = "tree"
@@ -51,6 +56,7 @@ class Tree(Equations):
         *("joint_state", "joint_wrench"),
         *INPUTS,
         *SLOPES,
+        *SHARES,
     )
 
     def __init__(self, machine: Machine) -> None:
@@ -65,6 +71,7 @@ class Tree(Equations):
             "x": machine.nx,
             **dict.fromkeys(("v", "a", "v_r", "a_r", "force", "joint_force"), nv),
             **dict.fromkeys(("eta", "eta_rate"), nv),
+            "x_rate": machine.nx,
             "u": machine.nu,
             "t": 1,
         }
@@ -119,15 +126,45 @@ class Tree(Equations):
     # ------------------------------------------------------------------ quantities of its own
 
     def own_recipe(self, name: str) -> Recipe | None:
-        """Return `coriolis:NAME`, `mass:euler` or `coriolis:euler`."""
+        """Return `coriolis:NAME`, or a quantity in other rates."""
         kind, _, which = name.partition(":")
-        if name == "mass:euler":
-            return Recipe(("eta",), self._euler_mass)
-        if name == "coriolis:euler":
-            return Recipe(("eta", "eta_rate"), self._euler_coriolis)
+        task, _, frame = which.partition(":")
+        own = {
+            "mass:euler": Recipe(("eta",), self._euler_mass),
+            "coriolis:euler": Recipe(("eta", "eta_rate"), self._euler_coriolis),
+            "mass:quaternion": Recipe(("x",), self._quaternion_mass),
+            "coriolis:quaternion": Recipe(("x", "x_rate"), self._quaternion_coriolis),
+        }
+        if name in own:
+            return own[name]
+        if task in other_rates.TASKS and kind in ("mass", "coriolis", "velocity_map"):
+            rates = other_rates.TaskRates(self, frame, task == "task_euler")
+            inputs = ("x", "v") if kind == "coriolis" else ("x",)
+            return Recipe(inputs, lambda state: self._in_task_rates(kind, rates, state))
         if kind == "coriolis" and which:
             return Recipe(("x", "v"), lambda state: self._named_coriolis(which, state))
         return None
+
+    def _quaternion_mass(self, state: TreeState) -> Outputs:
+        Y = other_rates.quaternion_map(self.machine, state.x)
+        return {"mass": matrix(Y.T @ state.mass @ Y)}
+
+    def _quaternion_coriolis(self, state: TreeState, x_rate: Matrix) -> Outputs:
+        Y = other_rates.quaternion_map(self.machine, state.x)
+        Y_rate = ca.reshape(ca.jtimes(ca.vec(ca.densify(Y)), state.x, x_rate), *Y.shape)
+        moving = self.at(state.x, Y @ x_rate)
+        C = other_rates.transformed(moving.mass, moving.coriolis, Y, Y_rate)
+        return {"coriolis": matrix(C)}
+
+    def _in_task_rates(self, kind: str, rates: other_rates.TaskRates, state: TreeState) -> Outputs:
+        Y = rates.map(state)
+        if kind == "mass":
+            return {"mass": matrix(Y.T @ state.mass @ Y)}
+        if kind == "velocity_map":
+            return {"velocity_map": matrix(Y)}
+        Y_rate = other_rates.map_rate(self.machine, Y, state.x, state.v)
+        C = other_rates.transformed(state.mass, state.coriolis, Y, Y_rate)
+        return {"coriolis": matrix(C)}
 
     def _named_coriolis(self, which: str, state: TreeState) -> Outputs:
         if which in coriolis.BODY_FACTORS:
@@ -154,7 +191,8 @@ class Tree(Equations):
         T = euler.velocity_map(self.machine, eta)
         T_dot = ca.reshape(ca.jtimes(ca.vec(T), eta, eta_rate), *T.shape)
         moving = self.at(euler.configuration(self.machine, eta), T @ eta_rate)
-        return {"coriolis": matrix(T.T @ (moving.mass @ T_dot + moving.coriolis @ T))}
+        C = other_rates.transformed(moving.mass, moving.coriolis, T, T_dot)
+        return {"coriolis": matrix(C)}
 
     def _refuse_groups(self) -> None:
         groups = [joint.name for joint in self.machine.joints if not joint.kind.vector]

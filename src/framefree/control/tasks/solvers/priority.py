@@ -37,7 +37,7 @@ class StrictPriority(Solver):
             Y = factor.into(level.A.T)
             space = RowSpace(_off(basis, Y).T, ca.sum1(Y**2).T, None, self.tolerance)
             z = z + space.least(level.b - Y.T @ (free + z))
-            basis += space.rows.basis
+            basis += space.basis
         return factor.out(free + z)
 
 

@@ -37,6 +37,7 @@ class Bounce(Scenario):
     """
 
     name: ClassVar[str] = "bounce"
+    extras: ClassVar[tuple[str, ...]] = ("models",)
 
     speed: float = 1.0
     height: float = 0.6

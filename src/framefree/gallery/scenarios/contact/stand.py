@@ -37,6 +37,7 @@ class Stand(Scenario):
     """
 
     name: ClassVar[str] = "stand"
+    extras: ClassVar[tuple[str, ...]] = ("models",)
 
     robot: str = "quadruped"
     push: float = 0.25

@@ -56,6 +56,7 @@ class DualArm(Scenario):
     """
 
     name: ClassVar[str] = "dual-arm"
+    extras: ClassVar[tuple[str, ...]] = ("models",)
 
     duration: float = 10.0
     plant: str = "mujoco"

@@ -52,6 +52,7 @@ class DualArmLimits(Scenario):
     """
 
     name: ClassVar[str] = "dual-arm-limits"
+    extras: ClassVar[tuple[str, ...]] = ("models",)
 
     duration: float = 10.0
     dt: float = 5e-4

@@ -44,6 +44,7 @@ class IdentifyFlight(Scenario):
     """
 
     name: ClassVar[str] = "identify-flight"
+    extras: ClassVar[tuple[str, ...]] = ("identify",)
 
     data: str = ""
     cutoff: float = 8.0

@@ -68,6 +68,7 @@ class LearnedChain(Scenario):
     """
 
     name: ClassVar[str] = "learned-chain"
+    extras: ClassVar[tuple[str, ...]] = ("learn",)
 
     samples: int = 1000
     few: int = 200

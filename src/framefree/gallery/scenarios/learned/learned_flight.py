@@ -70,6 +70,7 @@ class LearnedFlight(Scenario):
     """
 
     name: ClassVar[str] = "learned-flight"
+    extras: ClassVar[tuple[str, ...]] = ("learn",)
 
     data: str = ""
     steps: int = 500

@@ -1,4 +1,4 @@
-"""A law of the port beside the same law as printed: two runs, and what is compared in them."""
+"""A law of the port beside the same law that ignores the joints, as the document's do."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from framefree.machine import Machine
 from framefree.simulate import Pulse, Run, simulate
 from framefree.simulate.measures import rate_error
 
-NAMES = {"follows": "this law", "printed": "as printed"}
+NAMES = {"follows": "this law", "printed": "joints ignored"}
 """Names of the two runs, and what figures call them."""
 
 
@@ -77,7 +77,7 @@ class BesidePrinted:
     def metrics(self) -> dict[str, float]:
         """Errors of the stated rate of V before the push, and largest J s, of both."""
         rows, metrics = self.before, {}
-        for prefix, run in (("", self.runs["follows"]), ("literal_", self.runs["printed"])):
+        for prefix, run in (("", self.runs["follows"]), ("ignoring_joints_", self.runs["printed"])):
             error = rate_error(self.t[rows], run["V"][rows], run["V_rate"][rows])
             metrics[f"{prefix}lyapunov_rate_error"] = error
             metrics[f"{prefix}js_max"] = float(violations_of_s(run).max())
@@ -88,14 +88,18 @@ class BesidePrinted:
         m = self.metrics
         joints = (
             Promise("J s at most 1e-10", m["js_max"], 1e-10),
-            Promise("as printed, s violates the joints", 1e-3, m["literal_js_max"]),
+            Promise("with the joints ignored, s violates them", 1e-3, m["ignoring_joints_js_max"]),
         )
         if plant != "native":
             return joints
         return (
             *joints,
             Promise("V falls as stated, to 1e-6", m["lyapunov_rate_error"], 1e-6),
-            Promise("as printed it does not", 1e-3, m["literal_lyapunov_rate_error"]),
+            Promise(
+                "with the joints ignored it does not",
+                1e-3,
+                m["ignoring_joints_lyapunov_rate_error"],
+            ),
         )
 
     def figure(

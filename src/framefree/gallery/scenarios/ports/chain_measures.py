@@ -103,12 +103,18 @@ def velocity_errors(run: Run) -> np.ndarray:
 def rod_clearance(run: Run, sphere: Sphere, half_lengths: Any, radius: float) -> np.ndarray:
     """Return the distance (rows, bodies) of rods along their x axes to a sphere, m."""
     G = body_poses(_machine(run), run.x)
-    to_center = np.asarray(sphere.center) - G[..., :3, 3]
-    axis = G[..., :3, 0]
+    return rods_to_ball(G, np.asarray(sphere.center), sphere.radius, half_lengths, radius)
+
+
+def rods_to_ball(
+    rods: np.ndarray, center: np.ndarray, ball: float, half_lengths: Any, radius: float
+) -> np.ndarray:
+    """Return the distance (...) of rods of poses (..., 4, 4) along x to balls about (..., 3), m."""
+    to_center, axis = center - rods[..., :3, 3], rods[..., :3, 0]
     half = np.asarray(half_lengths, float)
-    along = np.clip(np.einsum("nbi,nbi->nb", to_center, axis), -half, half)
+    along = np.clip(np.einsum("...i,...i", to_center, axis), -half, half)
     gap = np.linalg.norm(to_center - along[..., None] * axis, axis=-1)
-    return gap - sphere.radius - radius
+    return gap - ball - radius
 
 
 def _machine(run: Run) -> Machine:

@@ -105,7 +105,7 @@ def _figures(both: BesidePrinted) -> tuple[Figure, ...]:
     return (
         both.figure(
             "Lyapunov function", "V (J)", lambda run: positive(run["V"]), logarithmic=True,
-            caption="A push acts at 5 s. As printed, V does not go to zero.",
+            caption="A push acts at 5 s. With the joints ignored, V does not go to zero.",
         ),
         Figure.over_time(
             "Error of the stated rate of V", "error (W)", t[2:-2],

@@ -36,11 +36,19 @@ class Flown:
     """A flight under an unknown wrench: with observer, without, by sensors, and as was recorded.
 
     All laws are predicted over the known lag. Where another approach was chosen, the flight is also
-    flown, with the observer, under that of the recorded flights.
+    flown, with the observer, under that of the recorded flights. `excess` (N) is by how much the
+    reference may ask for thrusts beyond their limits.
     """
 
-    def __init__(self, craft: Craft, published: Published, settings: Any, progress: Any) -> None:
-        self.craft, self.published = craft, published
+    def __init__(
+        self,
+        craft: Craft,
+        published: Published,
+        settings: Any,
+        progress: Any,
+        excess: float = 0.0,
+    ) -> None:
+        self.craft, self.published, self.excess = craft, published, excess
         self.approach, self.bias = settings.approach, settings.bias
         self.lead = settings.lead or craft.lead
         options = {
@@ -58,7 +66,7 @@ class Flown:
         if self.approach != RECORDED:
             self.as_recorded = {RECORDED: craft.fly(RECORDED, observed=True, **options)}
         self.ideal = craft.ideal(self.approach, ERROR, progress=progress)
-        times = np.linspace(0, settings.duration, 701)
+        times = np.linspace(0, settings.duration, 3501)
         self.feasible = feasibility(craft.machine, craft.reference, times)
 
     def rms(self, run: Run) -> dict[str, float]:
@@ -103,7 +111,14 @@ class Flown:
             "model_energy_rate_error": rate_error(t, self.ideal["W"], self.ideal["W_rate"]),
             "reference_missing_force_n": self.feasible.largest_force,
             "reference_input_margin_n": float(self.feasible.margin.min()),
+            "reference_beyond_limits_s": self._beyond,
         }
+
+    @property
+    def _beyond(self) -> float:
+        """Time, s, for which the reference asks for thrusts beyond their limits."""
+        step = self.feasible.t[1] - self.feasible.t[0]
+        return float((self.feasible.margin < 0).sum() * step)
 
     @property
     def _wrench(self) -> np.ndarray:
@@ -126,6 +141,8 @@ class Flown:
                 )
                 for key, bar in zip(UNITS, self.published.bars, strict=True)
             ]
+        asked = max(0.0, -float(self.feasible.margin.min()))
+        made.append(Promise("thrust that the reference asks beyond limits (N)", asked, self.excess))
         return tuple(made)
 
     # ------------------------------------------------------------------ figures

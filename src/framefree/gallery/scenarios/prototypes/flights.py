@@ -17,7 +17,7 @@ from framefree.control.references.compose import Shifted
 from framefree.control.references.flat import FlatReference
 from framefree.control.references.flat_curves import FLIP, LOOP, Curve, Manoeuvres, Moves
 from framefree.gallery.machines import multicopters
-from framefree.gallery.scenarios.prototypes.drives import PropellerDrive, TiltDrive
+from framefree.gallery.scenarios.prototypes.drives import quadcopter_drive
 from framefree.geometry import Moments
 from framefree.machine import Machine, Propeller
 from framefree.simulate import (
@@ -28,6 +28,7 @@ from framefree.simulate import (
     Pulse,
     Run,
     SimulationError,
+    TiltDrive,
     simulate,
 )
 
@@ -72,11 +73,11 @@ def loops(machine: Machine) -> FlatReference:
     return FlatReference(machine, path, np.deg2rad(51.88), path.normal, DRAG)
 
 
-def flips(machine: Machine) -> FlatReference:
-    """Return six flips, each in another direction."""
+def flips(machine: Machine, slower: float = 1.0) -> FlatReference:
+    """Return six flips, each in another direction; `slower` as in `Manoeuvre.slowed`."""
     starts = (4.28, 9.28, 14.28, 19.28, 24.29, 29.29)
     directions = np.deg2rad([0.0, 180.0, 90.0, -90.0, 45.0, -135.0])
-    path = Manoeuvres(FLIP, (-0.069, 0.396, 0.791), starts, tuple(directions))
+    path = Manoeuvres(FLIP.slowed(slower), (-0.069, 0.396, 0.791), starts, tuple(directions))
     return FlatReference(machine, path, np.deg2rad(0.38), path.normal, DRAG)
 
 
@@ -317,7 +318,13 @@ def quadcopter_craft(reference: Callable[[Machine], FlatReference], busy: float)
     machine = multicopters.quadcopter()
     bias = (0.09, 0.02, -0.09, 0.049, -0.015, -0.012)
     return Craft(
-        machine, QUADCOPTER_GAINS, PropellerDrive(), reference(machine), QUADCOPTER_LEAD, bias, busy
+        machine,
+        QUADCOPTER_GAINS,
+        quadcopter_drive(machine),
+        reference(machine),
+        QUADCOPTER_LEAD,
+        bias,
+        busy,
     )
 
 

@@ -7,6 +7,7 @@ from framefree.gallery.machines.crane import closed_form, crane_state
 from framefree.gallery.scenarios.series_parallel.crane_parts import (
     COORDINATES,
     PRINTED_GAINS,
+    PUSH,
     chosen,
     joint_path,
 )
@@ -43,8 +44,6 @@ CHECKS = (
      (-0.7538697544337793, -67.47448979591836, -250.4897164340598),
      (1.0985691697885422, -3.032664242189492, 0.8365844437363528)),
 )  # fmt: skip
-PUSH = (0.0, -25.0, 0.0, 0.0, 0.0, 0.0)
-"""The document's push at the tip, in its axes."""
 
 
 def published_error(model: Embedded) -> float:

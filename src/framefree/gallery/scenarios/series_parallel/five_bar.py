@@ -109,7 +109,7 @@ def _promises(m: dict[str, Any]) -> tuple[Promise, ...]:
     return (
         Promise("kappa above the uncertainty met", m["uncertainty_over_kappa"], 1 - 1e-9),
         Promise("V stays below its level", m["lyapunov_over_level"], 1 + 1e-9),
-        Promise("errors stay below their bound", m["error_over_envelope"], 1 + 1e-9),
+        Promise("errors use no more than their bound allows", m["error_over_envelope"], 1 + 1e-9),
         Promise("error in the end within its bound", m["steady_error_max"], m["ultimate_bound"]),
         Promise("tip within 2 mm of its circle in the end", m["tip_error_late_max_m"], 2e-3),
         Promise("loop closed to 1e-9 m", m["loop_error_m"], 1e-9),

@@ -230,7 +230,7 @@ def _promises(m: dict[str, Any]) -> tuple[Promise, ...]:
         ),
         Promise("V falls at its stated rate, to 1e-6", m["lyapunov_rate_error"], 1e-6),
         Promise("and that rate is never positive (W)", m["lyapunov_rate_max_w"], 0.0),
-        Promise("estimates are those of a body at all times", -m["least_eigenvalue"], 0.0),
+        Promise.at_least("estimates are those of a body at all times", m["least_eigenvalue"], 0.0),
         Promise("joints within their efforts", m["effort_share"], 1.0),
     )
 

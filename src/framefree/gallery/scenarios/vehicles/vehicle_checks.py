@@ -37,9 +37,9 @@ def residual_promises(m: dict[str, Any]) -> tuple[Promise, ...]:
         Promise("dM/dt - 2C skew for both skew forms, to 1e-11", m["skew_residual"], bar),
         Promise("C v is the bias for both, to 1e-11", m["bias_residual"], bar),
         Promise("plain adjoint form: C v is right", m["adjoint_bias_residual"], bar),
-        Promise("and it is not skew, by 1e-3 or more", -m["adjoint_skew_residual"], -1e-3),
+        Promise.at_least("and it is not skew, by 1e-3 or more", m["adjoint_skew_residual"], 1e-3),
         Promise("form as printed in the document: skew", m["printed_skew_residual"], bar),
-        Promise("and its C v is wrong, by 1e-3 or more", -m["printed_bias_residual"], -1e-3),
+        Promise.at_least("and its C v is wrong, by 1e-3 or more", m["printed_bias_residual"], 1e-3),
     )
 
 

@@ -6,7 +6,9 @@
                   "#4aa3c9", "#b8a01c", "#6b7684", "#e58ab0"];
   const FONT = {family: "system-ui, -apple-system, Segoe UI, Roboto, Arial, sans-serif",
                 size: 13, color: "#1d2733"};
+  // Nothing of a page leaves it: no button uploads its data, and no server is known to it.
   const CONFIG = {responsive: true, displaylogo: false, showTips: false,
+                  showSendToCloud: false, showEditInChartStudio: false, plotlyServerURL: "",
                   modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"]};
   const TOOLBAR = {bgcolor: "rgba(255,255,255,.7)", color: "#6b7684", activecolor: "#1d2733"};
   const TYPES = {f4: Float32Array, f8: Float64Array, i2: Int16Array, u2: Uint16Array,
@@ -353,7 +355,18 @@
     }
   }
 
+  // The library that draws is in the page, compressed: that is two thirds of what it would be.
+  async function loadLibrary() {
+    const text = atob(document.getElementById("plotly").textContent);
+    const bytes = Uint8Array.from(text, (letter) => letter.charCodeAt(0));
+    const unpacked = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const script = document.createElement("script");
+    script.textContent = await new Response(unpacked).text();
+    document.head.append(script);
+  }
+
   async function main() {
+    await loadLibrary();
     for (const card of document.querySelectorAll(".animation")) await new Player(card).draw();
     for (const element of document.querySelectorAll(".figure")) {
       await drawFigure(element);

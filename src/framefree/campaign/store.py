@@ -1,0 +1,180 @@
+"""Results of a campaign on disk: pieces that are complete or absent, and a manifest written last.
+
+A folder holds ``plan.json`` (what is run: settings of all jobs follow from it), one
+``piece-NNNNNN.parquet`` for each finished piece of jobs, and ``manifest.json`` once all are there.
+Whatever ends a campaign, the pieces that are there count, each once, and the others are run again.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from framefree.campaign.errors import CampaignError
+from framefree.campaign.subject import Finished, Settings
+from framefree.files import Lock, PlaceTaken, take, write_file
+
+PLAN, MANIFEST, LOCK = "plan.json", "manifest.json", ".campaign.lock"
+JOB, CAUSE = "job", "cause"
+
+
+@dataclass(frozen=True)
+class JobPiece:
+    """Jobs that are run and written together: their number and their settings."""
+
+    index: int
+    first: int
+    rows: tuple[Settings, ...]
+
+
+class Store:
+    """The folder of a campaign; see the top of this file.
+
+    Parameters
+    ----------
+    folder : path
+        A new or empty folder, or that of the same campaign with `resume`.
+    plan : dict
+        What is run.
+    resume : bool
+        Go on with what is there.
+    """
+
+    def __init__(self, folder: Any, plan: dict[str, Any], *, resume: bool) -> None:
+        self.folder = Path(folder)
+        self.plan = json.loads(json.dumps(plan, sort_keys=True))
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CampaignError(
+                f"the folder `{self.folder}` cannot be made: {error.strerror or error}"
+            ) from None
+        self._lock = self._take()
+        try:
+            self._check(resume)
+        except BaseException:
+            self.release()
+            raise
+
+    def _take(self) -> Lock:
+        try:
+            return take(self.folder / LOCK, self.folder)
+        except PlaceTaken:
+            raise CampaignError(f"another campaign is running in `{self.folder}`") from None
+
+    def _check(self, resume: bool) -> None:
+        """Write the plan, or compare it with the one that is there."""
+        path = self.folder / PLAN
+        if path.exists():
+            if not resume:
+                raise CampaignError(
+                    f"`{self.folder}` holds a campaign: continue it with `resume` (`--resume`), "
+                    "or give a new folder"
+                )
+            before = json.loads(path.read_text(encoding="utf-8"))
+            changed = sorted(k for k in {*before, *self.plan} if before.get(k) != self.plan.get(k))
+            if changed:
+                raise CampaignError(
+                    f"`{self.folder}` holds another campaign: {', '.join(changed)} differ"
+                )
+            return
+        others = [p.name for p in self.folder.iterdir() if not p.name.startswith(".")]
+        if others:
+            raise CampaignError(
+                f"`{self.folder}` is not empty and holds no campaign; give a new folder"
+            )
+        self._write(PLAN, json.dumps(self.plan, indent=2, sort_keys=True))
+
+    def _write(self, name: str, content: Any) -> None:
+        try:
+            write_file(self.folder / name, content)
+        except OSError as error:
+            raise CampaignError(
+                f"`{self.folder / name}` cannot be written: {error.strerror or error}; the pieces "
+                "that were finished are there, and `resume` continues"
+            ) from None
+
+    # ------------------------------------------------------------------ pieces
+
+    def missing(self, pieces: Sequence[JobPiece]) -> list[JobPiece]:
+        """Return the pieces that are not there yet."""
+        return [piece for piece in pieces if not self._whole(piece)]
+
+    def _whole(self, piece: JobPiece) -> bool:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            rows = pq.read_metadata(self.folder / piece_name(piece.index)).num_rows
+        except (OSError, pa.ArrowInvalid):
+            return False
+        return rows == len(piece.rows)
+
+    def keep(self, piece: JobPiece, results: Sequence[Finished]) -> None:
+        """Write a finished piece."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        names = sorted({name for result in results for name in result.metrics})
+        columns: dict[str, Any] = {JOB: [piece.first + k for k in range(len(results))]}
+        for key in piece.rows[0]:
+            columns[f"set.{key}"] = [_plain(row[key]) for row in piece.rows]
+        for name in names:
+            columns[name] = [_number(result.metrics.get(name)) for result in results]
+        columns[CAUSE] = [result.cause for result in results]
+        table = pa.table(columns)
+        self._write(piece_name(piece.index), lambda file: pq.write_table(table, file))
+
+    def finish(self, count: int) -> None:
+        """Write the manifest: the campaign is complete."""
+        content = {"jobs": count, "plan": fingerprint(self.plan)}
+        self._write(MANIFEST, json.dumps(content, indent=2))
+
+    def release(self) -> None:
+        """Give up the folder."""
+        self._lock.release()
+
+
+def piece_name(index: int) -> str:
+    """Return the name of the file of a piece."""
+    return f"piece-{index:06d}.parquet"
+
+
+def fingerprint(plan: dict[str, Any]) -> str:
+    """Return a short text that differs for different plans."""
+    return hashlib.sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def read_plan(folder: Any) -> dict[str, Any]:
+    """Return the plan of a campaign in a folder."""
+    path = Path(folder) / PLAN
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise CampaignError(f"`{folder}` holds no campaign: there is no {PLAN}") from None
+
+
+def read_table(folder: Any) -> dict[str, np.ndarray]:
+    """Return all finished jobs as columns by name, in the order of their numbers."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    tables = [pq.read_table(path) for path in sorted(Path(folder).glob("piece-*.parquet"))]
+    if not tables:
+        return {JOB: np.zeros(0, dtype=int), CAUSE: np.zeros(0, dtype=object)}
+    whole = pa.concat_tables(tables, promote_options="permissive").sort_by(JOB)
+    return {name: whole[name].to_numpy(zero_copy_only=False) for name in whole.column_names}
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _number(value: Any) -> float | str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return float(value)

@@ -1,0 +1,239 @@
+"""What varies in a campaign: ranges and distributions, and samples of them.
+
+To add a distribution, subclass `Variation` and give ``quantile(p)``, from shares p in [0, 1] to
+values. Samples of several variations are then points of the unit cube, taken through it.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from framefree.campaign.errors import CampaignError
+
+SAMPLES = ("sobol", "random", "grid")
+"""Ways to sample."""
+
+
+class Variation(ABC):
+    """Values that a setting takes; see the contract at the top of this file."""
+
+    count: int | None = None
+    """Values on a grid, where the user has said how many."""
+
+    @abstractmethod
+    def quantile(self, p: np.ndarray) -> np.ndarray:
+        """Return the values below which the shares p of all values lie."""
+
+    def on_grid(self, count: int) -> np.ndarray:
+        """Return values on a grid, from the least to the largest."""
+        return self.quantile((np.arange(count) + 0.5) / count)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The least and the largest value that a search may take."""
+        low, high = self.quantile(np.array([0.0, 1.0])).tolist()
+        if not (math.isfinite(low) and math.isfinite(high)):
+            low, high = self.quantile(np.array([1e-3, 1 - 1e-3])).tolist()
+        return low, high
+
+
+@dataclass(frozen=True)
+class Uniform(Variation):
+    """Numbers from `low` to `high`, all equally likely."""
+
+    low: float
+    high: float
+    count: int | None = None
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low <= self.high):
+            raise CampaignError(f"a range must go from low to high, got {self.low}:{self.high}")
+
+    def quantile(self, p: np.ndarray) -> np.ndarray:
+        """Return low + p (high - low)."""
+        return self.low + np.asarray(p) * (self.high - self.low)
+
+    def on_grid(self, count: int) -> np.ndarray:
+        """Return `count` numbers, both ends among them."""
+        return np.linspace(self.low, self.high, count)
+
+
+@dataclass(frozen=True)
+class LogUniform(Variation):
+    """Positive numbers whose logarithms are equally likely, from `low` to `high`."""
+
+    low: float
+    high: float
+    count: int | None = None
+
+    def __post_init__(self) -> None:
+        if not (0 < self.low <= self.high < math.inf):
+            raise CampaignError(f"a log range must be positive, got {self.low}:{self.high}")
+
+    def quantile(self, p: np.ndarray) -> np.ndarray:
+        """Return low (high / low)^p."""
+        return self.low * (self.high / self.low) ** np.asarray(p)
+
+    def on_grid(self, count: int) -> np.ndarray:
+        """Return `count` numbers, both ends among them."""
+        return np.geomspace(self.low, self.high, count)
+
+
+@dataclass(frozen=True)
+class Normal(Variation):
+    """Numbers with a mean and a standard deviation."""
+
+    mean: float
+    deviation: float
+    count: int | None = None
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.mean) and 0 < self.deviation < math.inf):
+            raise CampaignError(
+                f"a normal distribution needs a mean and a positive deviation, got "
+                f"{self.mean} and {self.deviation}"
+            )
+
+    def quantile(self, p: np.ndarray) -> np.ndarray:
+        """Return the quantiles of the normal distribution."""
+        from scipy.special import ndtri
+
+        return self.mean + self.deviation * ndtri(np.asarray(p))
+
+
+@dataclass(frozen=True)
+class Integers(Variation):
+    """Whole numbers from `low` up to, but without, `high`: seeds, numbers of bodies."""
+
+    low: int
+    high: int
+
+    def __post_init__(self) -> None:
+        if not self.low < self.high:
+            raise CampaignError(f"no whole number from {self.low} up to {self.high}")
+
+    def quantile(self, p: np.ndarray) -> np.ndarray:
+        """Return the numbers by their order."""
+        steps = np.floor(np.asarray(p) * (self.high - self.low))
+        return (self.low + np.minimum(steps, self.high - self.low - 1)).astype(int)
+
+    def on_grid(self, count: int) -> np.ndarray:
+        """Return all numbers, or `count` of them."""
+        every = np.arange(self.low, self.high)
+        return every if count >= len(every) else super().on_grid(count)
+
+
+@dataclass(frozen=True)
+class Choice(Variation):
+    """Some values, all equally likely."""
+
+    values: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", tuple(self.values))
+        if not self.values:
+            raise CampaignError("a choice needs values")
+
+    def quantile(self, p: np.ndarray) -> np.ndarray:
+        """Return the values by their order."""
+        k = np.minimum((np.asarray(p) * len(self.values)).astype(int), len(self.values) - 1)
+        return np.array([self.values[i] for i in np.atleast_1d(k)]).reshape(np.shape(k))
+
+    def on_grid(self, count: int) -> np.ndarray:
+        """Return all values."""
+        return np.array(self.values)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """A choice has no order to search in."""
+        raise CampaignError("a choice of values cannot be searched; give a range")
+
+
+def parsed(text: str) -> tuple[str, Variation]:
+    """Return the key and the variation of "KEY=LOW:HIGH[:COUNT]" and its like.
+
+    "seed=0:1000" with whole numbers are `Integers`, "gain=log:1:100" a `LogUniform`,
+    "mass=normal:2:0.1" a `Normal`, and "plant=native,mujoco" a `Choice`.
+    """
+    key, equals, value = text.partition("=")
+    key, value = key.strip(), value.strip()
+    if not (key and equals and value):
+        raise CampaignError(f"`--vary` takes KEY=LOW:HIGH[:COUNT], got `{text}`")
+    words = value.split(":")
+    kinds = {"normal": Normal, "log": LogUniform, "uniform": Uniform}
+    if len(words) == 1:
+        return key, Choice(tuple(_value(word) for word in value.split(",")))
+    kind: Any = kinds.get(words[0])
+    numbers = [_number(word, text) for word in (words if kind is None else words[1:])]
+    if not 2 <= len(numbers) <= 3:
+        raise CampaignError(f"`--vary` takes KEY=LOW:HIGH[:COUNT], got `{text}`")
+    count = _count(numbers[2], text) if len(numbers) == 3 else None
+    whole = all(isinstance(number, int) for number in numbers[:2])
+    if kind is None and whole and count is None:
+        return key, Integers(int(numbers[0]), int(numbers[1]))
+    return key, (kind or Uniform)(float(numbers[0]), float(numbers[1]), count)
+
+
+def sampled(
+    variations: Mapping[str, Variation], how: str, runs: int | None, seed: int = 0
+) -> dict[str, np.ndarray]:
+    """Return `runs` values of every variation, by name.
+
+    "sobol" fills the space evenly (scrambled by the seed), "random" draws, and "grid" takes all
+    combinations of values: COUNT of each where it is given, else as many of each as `runs` allow.
+    """
+    if how not in SAMPLES:
+        raise CampaignError(f"`sample` must be one of {', '.join(SAMPLES)}, got `{how}`")
+    if not variations:
+        raise CampaignError("a campaign needs something that varies: give `vary`")
+    if how == "grid":
+        return _grid(variations, runs)
+    if runs is None or runs < 1:
+        raise CampaignError(f"`runs` must be a whole number from 1 on, got {runs}")
+    n = len(variations)
+    if how == "random":
+        points = np.random.default_rng(seed).random((runs, n))
+    else:
+        from scipy.stats import qmc
+
+        points = qmc.Sobol(n, rng=np.random.default_rng(seed)).random_base2(
+            max(math.ceil(math.log2(runs)), 0)
+        )[:runs]
+    columns = zip(variations.items(), points.T, strict=True)
+    return {key: variation.quantile(p) for (key, variation), p in columns}
+
+
+def _grid(variations: Mapping[str, Variation], runs: int | None) -> dict[str, np.ndarray]:
+    free = [key for key, one in variations.items() if one.count is None]
+    fixed = math.prod(one.count or 1 for one in variations.values())
+    each = max(int((runs or 1000) / fixed + 1e-9), 1)
+    each = max(int(each ** (1 / len(free)) + 1e-9), 1) if free else 1
+    axes = [one.on_grid(one.count or each) for one in variations.values()]
+    mesh = np.meshgrid(*axes, indexing="ij")
+    return {key: axis.ravel() for key, axis in zip(variations, mesh, strict=True)}
+
+
+def _value(word: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(word)
+        except ValueError:
+            continue
+    return word.strip()
+
+
+def _number(word: str, text: str) -> int | float:
+    number = _value(word)
+    if isinstance(number, str) or not math.isfinite(number):
+        raise CampaignError(f"`{word}` in `--vary {text}` is not a number")
+    return number
+
+
+def _count(number: int | float, text: str) -> int:
+    if number != int(number) or number < 1:
+        raise CampaignError(f"COUNT in `--vary {text}` must be a whole number from 1 on")
+    return int(number)

@@ -1,0 +1,174 @@
+"""Worker processes on this machine: pieces of jobs, each once, whatever becomes of a worker.
+
+A worker that dies, hangs or runs out of memory is replaced, and its piece is tried again, job by
+job, so that only the job that did it is counted as failed.
+"""
+
+import multiprocessing
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from framefree.campaign.errors import CampaignError
+from framefree.campaign.store import JobPiece
+from framefree.campaign.subject import CampaignSubject, Finished
+
+TICK = 0.5
+"""Seconds between two looks at the clock."""
+
+Done = Callable[[JobPiece, list[Finished]], None]
+
+
+@dataclass
+class _Task:
+    """A piece, or one job of it, and how often it was tried."""
+
+    piece: JobPiece
+    tries: int = 0
+    cause: str = ""
+
+
+@dataclass
+class _Worker:
+    """A process and what it is doing."""
+
+    process: Any
+    pipe: Connection
+    ready: bool = False
+    task: _Task | None = None
+    since: float = field(default_factory=time.monotonic)
+
+
+def _work(subject: CampaignSubject, pipe: Connection) -> None:
+    """Say that all is loaded, and run what comes through the pipe, until it is closed."""
+    pipe.send(None)
+    while True:
+        try:
+            piece = pipe.recv()
+        except (EOFError, KeyboardInterrupt):
+            return
+        if piece is None:
+            return
+        pipe.send(subject.run_many(piece.rows))
+
+
+class WorkerPool:
+    """Worker processes that run pieces; see the top of this file.
+
+    Parameters
+    ----------
+    subject : CampaignSubject
+    count : int
+        Number of processes.
+    tries : int
+        How often a job is tried before it counts as failed.
+    patience : float
+        Seconds after which a worker that has not answered counts as hanging.
+    """
+
+    def __init__(
+        self, subject: CampaignSubject, count: int, *, tries: int = 3, patience: float = 3600.0
+    ) -> None:
+        if count < 1:
+            raise CampaignError(f"`workers` must be a whole number from 1 on, got {count}")
+        self.subject, self.tries, self.patience = subject, tries, patience
+        self.replaced = 0
+        self._context = multiprocessing.get_context("spawn")
+        self._count = count
+        self._workers: list[_Worker] = []
+        self._split: dict[int, dict[int, Finished]] = {}
+        self._whole: dict[int, JobPiece] = {}
+
+    def run(self, pieces: Iterable[JobPiece], done: Done) -> None:
+        """Run all pieces; `done` is called for each in this process as it is finished."""
+        waiting = deque(_Task(piece) for piece in pieces)
+        try:
+            self._workers = [self._new() for _ in range(min(self._count, len(waiting)))]
+            while waiting or any(worker.task for worker in self._workers):
+                for worker in self._workers:
+                    if worker.ready and worker.task is None and waiting:
+                        self._give(worker, waiting.popleft())
+                ready: Any = wait([worker.pipe for worker in self._workers], TICK)
+                for worker in list(self._workers):
+                    if worker.pipe in ready:
+                        self._receive(worker, waiting, done)
+                    elif worker.task and time.monotonic() - worker.since > self.patience:
+                        self._lose(worker, waiting, done, f"no answer in {self.patience:g} s")
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """End all processes."""
+        for worker in self._workers:
+            worker.process.kill()
+            worker.process.join()
+            worker.pipe.close()
+        self._workers = []
+
+    def _new(self) -> _Worker:
+        ours, theirs = self._context.Pipe()
+        process = self._context.Process(target=_work, args=(self.subject, theirs), daemon=True)
+        process.start()
+        theirs.close()
+        return _Worker(process, ours)
+
+    def _give(self, worker: _Worker, task: _Task) -> None:
+        worker.task, worker.since = task, time.monotonic()
+        task.tries += 1
+        with suppress(OSError):  # where it has died, the wait will tell
+            worker.pipe.send(task.piece)
+
+    def _receive(self, worker: _Worker, waiting: deque[_Task], done: Done) -> None:
+        try:
+            results = worker.pipe.recv()
+        except (EOFError, OSError):
+            worker.process.join()
+            if worker.task is None:
+                raise CampaignError(
+                    f"a worker ended ({worker.process.exitcode}) before it was ready: can its "
+                    "process import the subject? A script must guard its call with "
+                    '`if __name__ == "__main__":`'
+                ) from None
+            self._lose(worker, waiting, done, f"its process ended ({worker.process.exitcode})")
+            return
+        if results is None:
+            worker.ready = True
+            return
+        task: Any = worker.task
+        worker.task = None
+        self._finish(task.piece, results, done)
+
+    def _lose(self, worker: _Worker, waiting: deque[_Task], done: Done, cause: str) -> None:
+        """Replace a worker; try its piece again, one job at a time."""
+        task: Any = worker.task
+        worker.process.kill()
+        worker.process.join()
+        worker.pipe.close()
+        self._workers[self._workers.index(worker)] = self._new()
+        self.replaced += 1
+        piece = task.piece
+        if len(piece.rows) > 1:
+            self._whole[piece.index], self._split[piece.index] = piece, {}
+            for k, row in enumerate(piece.rows):
+                waiting.append(_Task(JobPiece(piece.index, piece.first + k, (row,))))
+        elif task.tries < self.tries:
+            task.cause = cause
+            waiting.append(task)
+        else:
+            self._finish(piece, [Finished({}, f"{cause}, {task.tries} times")], done)
+
+    def _finish(self, piece: JobPiece, results: list[Finished], done: Done) -> None:
+        """Hand a finished piece on; jobs of a split one are put together first."""
+        whole = self._whole.get(piece.index)
+        if whole is None:
+            done(piece, results)
+            return
+        parts = self._split[piece.index]
+        parts[piece.first - whole.first] = results[0]
+        if len(parts) == len(whole.rows):
+            done(whole, [parts[k] for k in range(len(whole.rows))])
+            del self._whole[piece.index], self._split[piece.index]

@@ -1,0 +1,247 @@
+"""A machine under a law, as equations of its error: about a rest, and along a moving reference.
+
+The error of a state (x, v) from a reference (x_R, v_R) is z = (eps, v - v_R), with eps along the
+velocities: x = x_R (+) eps. For small ones, along any reference,
+
+    dz/dt = A(t) z,    A = [-W(v_R), 1; da/deps, da/dv]
+
+with W of velocities that do not commute [Konz2024, eq. 2.24] and the slopes of the acceleration
+that the machine has under the law, the reference held. Where A does not change with time its
+eigenvalues decide stability. Along a periodic reference those of the error after one period do, the
+Floquet multipliers; eigenvalues of A at single instants ("frozen") are a hint only: along a fast
+reference they may all lie on the left while errors grow, and the other way round.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from framefree.control.law import ControlError, Law
+from framefree.control.references.base import Reference
+from framefree.machine import Machine
+from framefree.motion import equations
+from framefree.motion.actuation import input_load
+
+Matrix = Any
+
+REPEATED = 1e-6
+"""Largest share by which the equations of small errors may differ a period later."""
+FOLLOWED = 1e-6
+"""Largest acceleration, of those along the reference, by which a law may miss it."""
+
+
+@dataclass(frozen=True, eq=False)
+class SmallErrors:
+    """Small errors of a machine under a law along a reference.
+
+    Attributes
+    ----------
+    t : (n,)
+    A : (n, 2 nv, 2 nv)
+        dz/dt = A z of z = (eps, dv).
+    missed : (n, nv)
+        Acceleration that the law has at no error, less that of the reference. Where it is not zero
+        the reference is not a motion of the machine, and errors do not stay zero.
+    """
+
+    t: np.ndarray
+    A: np.ndarray
+    missed: np.ndarray
+
+    @property
+    def eigenvalues(self) -> np.ndarray:
+        """Frozen eigenvalues (n, 2 nv), 1/s, at each instant those that grow fastest first."""
+        values = np.linalg.eigvals(self.A)
+        return np.take_along_axis(values, np.argsort(-np.real(values), axis=1), axis=1)
+
+    @property
+    def slowest(self) -> np.ndarray:
+        """Largest real part (n,) of the frozen eigenvalues, 1/s."""
+        return np.real(self.eigenvalues[:, 0])
+
+
+@dataclass(frozen=True, eq=False)
+class Floquet:
+    """What one period of a reference makes of small errors.
+
+    Attributes
+    ----------
+    period : float
+        s.
+    transition : (2 nv, 2 nv)
+        From the error at the beginning to that one period later.
+    multipliers : (2 nv,) complex
+        Its eigenvalues, the largest first.
+    """
+
+    period: float
+    transition: np.ndarray
+    multipliers: np.ndarray
+
+    @property
+    def exponents(self) -> np.ndarray:
+        """Mean rates (2 nv,), 1/s, at which errors decay; imaginary parts up to 2 pi/period."""
+        return np.log(self.multipliers.astype(complex)) / self.period
+
+    @property
+    def stable(self) -> bool:
+        """Whether all small errors decay."""
+        return bool(np.abs(self.multipliers).max() < 1 - 1e-9)
+
+
+@dataclass(frozen=True, eq=False)
+class ClosedLoop:
+    """A machine under a law without memory.
+
+    Parameters
+    ----------
+    law : Law
+        That follows x, v and a of the machine's joints.
+    machine : Machine, optional
+        The plant, with the coordinates and inputs of the law's machine; by default that.
+    """
+
+    law: Law
+    machine: Machine | None = None
+
+    def __post_init__(self) -> None:
+        own, plant = self.law.machine, self.plant
+        if own.closed or plant.closed:
+            raise ControlError(
+                f"small errors are those of free velocities; `{plant.name}` has loops or couplings"
+            )
+        if (own.x_names, own.v_names, own.u_names) != (
+            plant.x_names,
+            plant.v_names,
+            plant.u_names,
+        ):
+            raise ControlError(
+                f"`{plant.name}` must have the coordinates and inputs of `{own.name}`, the law's "
+                "machine"
+            )
+        if len(self.law.memory):
+            raise ControlError("small errors are those of laws without memory")
+
+    @property
+    def plant(self) -> Machine:
+        """The machine that moves."""
+        return self.law.machine if self.machine is None else self.machine
+
+    def response(self, t: Matrix, x: Matrix, v: Matrix, reference: Mapping[str, Matrix]) -> Any:
+        """Return accelerations (nv) and inputs (nu) at a state and a reference, as expressions."""
+        u = self.law.control(t, x, v, reference, ca.SX(0, 1)).u
+        state = equations(self.plant.tree).at(x, v)
+        a = state.forward(input_load(state, u))
+        return self._numeric(ca.densify(a)), self._numeric(ca.densify(u))
+
+    def _numeric(self, value: Matrix) -> Matrix:
+        """Return an expression with the default values of tunable numbers."""
+        for machine in (self.law.machine, self.plant):
+            if len(machine.parameters):
+                defaults = ca.DM(np.asarray(machine.parameters.defaults, float))
+                value = ca.substitute(value, machine.parameters.symbols, defaults)
+        return value
+
+    # ------------------------------------------------------------------ along a reference
+
+    def small_errors(self, reference: Reference, times: Any) -> SmallErrors:
+        """Return the linear equations of small errors at instants (n,), s, of a reference."""
+        t = np.atleast_1d(np.asarray(times, float))
+        function = self._slopes(reference)
+        values = [function(moment) for moment in t]
+        A = np.array([np.array(value[0]) for value in values])
+        return SmallErrors(t, A, np.array([np.array(value[1]).ravel() for value in values]))
+
+    def floquet(self, reference: Reference, period: float, start: float = 0.0) -> Floquet:
+        """Return what one period of a reference, from a time on, makes of small errors.
+
+        Raises
+        ------
+        ControlError
+            If the reference does not repeat itself, or if the law does not follow it at no error.
+        """
+        from scipy.integrate import solve_ivp
+
+        self._check_periodic(reference, period, start)
+        function, n = self._slopes(reference), 2 * self.plant.nv
+
+        def rate(t: float, columns: np.ndarray) -> np.ndarray:
+            return (np.array(function(t)[0]) @ columns.reshape(n, n)).ravel()
+
+        knots = [start, *(t for t in reference.times if start < t < start + period), start + period]
+        columns = np.eye(n).ravel()
+        for first, last in pairwise(knots):
+            solution = solve_ivp(rate, (first, last), columns, "DOP853", rtol=1e-10, atol=1e-12)
+            columns = solution.y[:, -1]
+        transition = columns.reshape(n, n)
+        values = np.linalg.eigvals(transition).astype(complex)
+        return Floquet(period, transition, values[np.argsort(-np.abs(values))])
+
+    def _slopes(self, reference: Reference) -> ca.Function:
+        """From t to A and to what the law misses at no error."""
+        machine, nv, t = self.plant, self.plant.nv, ca.SX.sym("t")
+        signals = {name: ca.SX(value) for name, value in reference.at(t).items()}
+        missing = [name for name in ("x", "v", "a") if name not in signals]
+        if missing:
+            raise ControlError(f"small errors need the reference's `{missing[0]}` of all joints")
+        eps, dv = ca.SX.sym("eps", nv), ca.SX.sym("dv", nv)
+        x, v = machine.integrate(signals["x"], eps), signals["v"] + dv
+        a, _ = self.response(t, x, v, signals)
+        W, _ = equations(machine.tree).deviation(signals["x"], signals["v"], ca.SX(nv, 1))
+        A = ca.blockcat([[-W, ca.SX.eye(nv)], [ca.jacobian(a, eps), ca.jacobian(a, dv)]])
+        zero, z = ca.DM.zeros(2 * nv, 1), ca.vertcat(eps, dv)
+        outputs = [ca.substitute(value, z, zero) for value in (A, a - signals["a"])]
+        return ca.Function("slopes", [t], [ca.densify(value) for value in outputs])
+
+    def _check_periodic(self, reference: Reference, period: float, start: float) -> None:
+        if not (np.isfinite(period) and period > 0):
+            raise ControlError(f"`period` must be positive, got {period}")
+        moments = start + period * np.array([0.0, 0.173, 0.41, 0.777])
+        now, later = (self.small_errors(reference, t) for t in (moments, moments + period))
+        changed = np.abs(later.A - now.A).max(axis=(1, 2)) / (1 + np.abs(now.A).max())
+        if not changed.max() <= REPEATED:
+            worst = moments[changed.argmax()]
+            raise ControlError(
+                f"small errors along this reference do not repeat themselves after {period:g} s: "
+                f"their equations at t = {worst:.4g} s and a period later differ by a share of "
+                f"{changed.max():.3g}"
+            )
+        t = ca.SX.sym("t")
+        wanted = ca.Function("a", [t], [ca.densify(ca.SX(reference.at(t)["a"]))])
+        size = max(np.abs(np.array(wanted(s))).max() for s in moments)
+        missed = np.abs(now.missed).max()
+        if not missed <= FOLLOWED * (1 + size):
+            raise ControlError(
+                "small errors are those about a motion of the machine, but the law does not follow "
+                f"this reference at no error: it misses accelerations of {missed:.3g}"
+            )
+
+    # ------------------------------------------------------------------ about rest
+
+    def about_rest(self, x_R: Any = None) -> ca.Function:
+        """Return the function from the error z (2 nv) about rest at x_R to dz/dt and inputs u.
+
+        d eps/dt follows from d(x_R (+) eps)/dt = A(x) v; the law is held at x_R, at rest.
+        """
+        machine, nv = self.plant, self.plant.nv
+        x_R = machine.numeric.neutral() if x_R is None else np.asarray(x_R, float)
+        z = ca.SX.sym("z", 2 * nv)
+        eps, v = z[:nv], z[nv:]
+        place = ca.SX(ca.DM(x_R))
+        x = machine.integrate(place, eps)
+        along = ca.jacobian(x, eps)
+        rate = machine.rate_matrix(x) @ v
+        if not ca.symvar(along):
+            moved = ca.DM(np.linalg.pinv(np.array(ca.DM(ca.densify(along))))) @ rate
+        else:
+            moved = ca.solve(ca.densify(along.T @ along), ca.densify(along.T @ rate))
+        still = ca.SX(nv, 1)
+        reference = {"x": place, "v": still, "a": still}
+        a, u = self.response(ca.SX(0), x, v, reference)
+        return ca.Function(
+            "closed", [z], [ca.densify(ca.vertcat(moved, a)), u], ["z"], ["rate", "u"]
+        )

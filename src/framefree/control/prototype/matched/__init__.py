@@ -1,0 +1,10 @@
+"""Matched prototypes: found for any machine about rest, or said not to exist."""
+
+from framefree.control.prototype.matched.existence import NoPrototypeProof
+from framefree.control.prototype.matched.solver import (
+    MatchedPrototype,
+    NoPrototypeError,
+    matched_prototype,
+)
+
+__all__ = ["MatchedPrototype", "NoPrototypeError", "NoPrototypeProof", "matched_prototype"]
