@@ -1,5 +1,7 @@
 """Tracking by a prototype: the explicit law against its definitions, and its invariances."""
 
+import warnings
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ from random_machines import random_machine, random_pose
 
 from framefree.control.law import ControlError
 from framefree.control.prototype import APPROACHES, PrototypeControl
+from framefree.errors import FramefreeWarning
 from framefree.geometry import Moments, se3
 from framefree.machine import (
     Body,
@@ -20,6 +23,8 @@ from framefree.machine import (
     motors,
 )
 from framefree.motion import equations
+
+GAIN = Moments.of_body(1.0, (0, 0, 0), np.eye(3))
 
 
 def wed(xi):
@@ -427,9 +432,28 @@ def test_tool_gains_alone_on_a_seven_joint_arm_are_refused_with_the_reason():
 def test_stiffness_over_several_joints_has_no_transport_map():
     from framefree.gallery.machines.scara import scara
 
-    gain = Moments.of_body(1.0, (0, 0, 0), np.eye(3))
+    parameters = {"tool": GAIN}, {}, {"tool": GAIN}
     with pytest.raises(ControlError, match=r"`world` and `tool`.*`joint1`, `joint2`"):
-        PrototypeControl(scara(), {"tool": gain}, {}, {"tool": gain})
+        PrototypeControl(scara(), *parameters, approach="energy")
+    with pytest.warns(FramefreeWarning, match=r"body approach.*because.*`world` and `tool`"):
+        assert PrototypeControl(scara(), *parameters).approach == "body"
+
+
+@pytest.mark.parametrize(
+    ("stiffness", "message"),
+    [
+        ({"elbow": GAIN}, "elbow"),
+        ({"tool": 3.0}, "must be Moments"),
+        ({"tool": -1 * GAIN}, "not positive semidefinite"),
+    ],
+)
+def test_mistakes_are_raised_without_a_word_on_the_approach(stiffness, message):
+    from framefree.gallery.machines.scara import scara
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FramefreeWarning)
+        with pytest.raises(ControlError, match=message):
+            PrototypeControl(scara(), {"tool": GAIN}, {}, stiffness)
 
 
 def test_a_joint_that_is_no_group_is_named():

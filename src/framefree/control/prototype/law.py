@@ -114,21 +114,20 @@ class PrototypeControl(Law):
     )
 
     def __post_init__(self) -> None:
-        if self.approach is None:
-            set_field(self, "approach", self._chosen_approach())
-        if self.approach not in APPROACHES:
+        machine = self.machine
+        if self.approach not in (None, *APPROACHES):
             raise ControlError(
                 f"`approach` must be one of {', '.join(APPROACHES)}, got {self.approach!r}"
             )
-        machine = self.machine
-        if self.machine.closed and self.approach == "energy":
-            raise ControlError(
-                f"no transport map is known for `{machine.name}`, which has loops or couplings: "
-                'choose the approach "body" or "particle"'
-            )
         if not machine.nu:
             raise ControlError(f"`{machine.name}` has no actuators")
-        _ = self.pairs, self._carried
+        own_map = self.transport is not None and not machine.closed
+        no_map = None if own_map else maps.missing_map(machine, self.pairs)
+        chosen_body = self.approach is None and no_map is not None
+        if self.approach is None:
+            set_field(self, "approach", "energy" if no_map is None else "body")
+        if self.approach == "energy" and no_map is not None:
+            raise ControlError(f'{no_map}; or choose the approach "body" or "particle"')
         self._check_definite()
         self._check_transport()
         if not self._moves():
@@ -139,30 +138,15 @@ class PrototypeControl(Law):
             words = what_stands_aside(machine, self.pairs)
             if words:
                 warnings.warn(words, FramefreeWarning, stacklevel=3)
+        if chosen_body:
+            warnings.warn(
+                "PrototypeControl takes the body approach, without a proof for moving references, "
+                f"because {no_map}. Name an `approach` to choose it yourself",
+                FramefreeWarning,
+                stacklevel=3,
+            )
 
     # ------------------------------------------------------------------ what is known beforehand
-
-    def _chosen_approach(self) -> str:
-        """Return the approach with the strongest proof that this machine and these pairs allow."""
-        machine = self.machine
-        if machine.closed:
-            reason = f"no transport map is known for `{machine.name}`, which has loops or couplings"
-        elif self.transport is not None:
-            return "energy"
-        else:
-            try:
-                maps.by_joints(machine, self.pairs)
-            except ControlError as error:
-                reason = str(error)
-            else:
-                return "energy"
-        warnings.warn(
-            f"PrototypeControl takes the body approach, without a proof for moving references, "
-            f"because {reason}. Name an `approach` to choose it yourself",
-            FramefreeWarning,
-            stacklevel=4,
-        )
-        return "body"
 
     @cached_property
     def pairs(self) -> tuple[PairParameters, ...]:

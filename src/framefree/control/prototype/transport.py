@@ -43,24 +43,34 @@ COMMUTING = (Fixed, Locked, Revolute, Continuous, Prismatic, Helical, Cylindrica
 TURNING = (Spherical, Planar, Free)
 
 
-def by_joints(machine: Machine, pairs: Sequence[PairParameters]) -> Transport:
-    """Return the map made of the joints' own, or say by name where there is none."""
+def missing_map(machine: Machine, pairs: Sequence[PairParameters]) -> str | None:
+    """Return why `by_joints` has no map for these parameters, or None where it has one."""
+    if machine.closed:
+        return f"no transport map is known for `{machine.name}`, which has loops or couplings"
     for pair in pairs:
         joints = route_between(machine, pair.a, pair.b).joints
         if pair.stiffness is not None and len(joints) != 1:
             between = ", ".join(f"`{joint.name}`" for joint in joints) or "no joint"
-            raise ControlError(
+            return (
                 f"no transport map is known for stiffness between `{pair.a}` and `{pair.b}`, which "
                 f"are joined by {between}: the energy approach needs stiffness across single "
                 "joints, or a `transport` of your own"
             )
     for joint in machine.joints:
         if not isinstance(joint.kind, (*COMMUTING, *TURNING)):
-            raise ControlError(
+            return (
                 f"no transport map is known for joint `{joint.name}`: a "
                 f"{type(joint.kind).__name__} joint is no subgroup of the rigid motions; give a "
                 "`transport` of your own"
             )
+    return None
+
+
+def by_joints(machine: Machine, pairs: Sequence[PairParameters]) -> Transport:
+    """Return the map made of the joints' own, or say by name where there is none."""
+    reason = missing_map(machine, pairs)
+    if reason is not None:
+        raise ControlError(reason)
 
     def transport(x: Matrix, x_R: Matrix) -> Matrix:
         return ca.diagcat(*(_of_joint(machine, joint, x, x_R) for joint in machine.joints))
