@@ -172,6 +172,27 @@ class Contact(PairForce):
             "slip": (slip, "m/s"),
         }
 
+    def drag(self, pose: Any, twist: Any, time: Any) -> Any:
+        """Return how damping and friction resist other velocities (6 x 6).
+
+        Friction by its secant -f_t / v_t, which, unlike its slope, holds through rest: with it a
+        step brings what slips to rest and never beyond.
+        """
+        forces, C = self._forces, casadi.SX.zeros(6, 6)
+        for place, one in zip(forces.places, forces.points, strict=True):
+            slope = place.slope
+            if slope is None:
+                slope = rigid_slope(place.point, place.normal)
+            across = casadi.vertcat(casadi.SX.eye(3), so3.wed(place.point))  # J_p^T
+            n = place.normal
+            C += self._by_rate(one) * slope @ slope.T
+            C += one.friction * across @ (casadi.SX.eye(3) - n @ n.T) @ across.T
+        return forces.at(pose, twist, [C])[0]
+
+    def _by_rate(self, one: PointForces) -> Any:
+        """Return the slope of a normal force by the rate of its depth, N s/m."""
+        return casadi.if_else(one.normal > 0, self.damping * one.elastic, 0)
+
     def newton_slopes(self, pose: Any, twist: Any, time: Any) -> tuple[Any, Any] | None:
         """Return slopes of the wrench by the motion of b and by the twist.
 
@@ -189,7 +210,7 @@ class Contact(PairForce):
             speed2 = casadi.sumsqr(one.slip) + self.slip_speed**2
             pushed = slope + self.friction / casadi.sqrt(speed2) * (across @ one.slip)
             by_depth = one.normal * self.exponent / casadi.fmax(place.depth, _SMALLEST)
-            by_rate = casadi.if_else(one.normal > 0, self.damping * one.elastic, 0)
+            by_rate = self._by_rate(one)
             n, s = place.normal, one.slip
             drag = one.friction * (casadi.SX.eye(3) - n @ n.T - s @ s.T / speed2)
             K -= (by_depth * pushed) @ slope.T

@@ -18,7 +18,9 @@ To add one, subclass `PairForce` (a frozen dataclass with fields name, frame_a, 
 4. ``timed``: whether time enters;
 5. ``records(pose, twist, time)``: what is worth recording beside the wrench, by name, with units;
 6. ``newton_slopes(pose, twist, time)``: slopes of the wrench that are near enough for Newton's
-   method, where differentiating the wrench itself would cost too much.
+   method, where differentiating the wrench itself would cost too much;
+7. ``drag(pose, twist, time)``: how strongly the wrench resists other velocities, where it does so
+   strongly: engines that hold forces over a step need it.
 
 `framefree.motion.forces` puts them into all formulations.
 """
@@ -74,6 +76,13 @@ class PairForce(Part, ABC):
         """Return slopes (6 x 6 each) of the wrench by the motion of b and by the twist, nearly.
 
         Newton's method uses them; None where the wrench is to be differentiated like all else.
+        """
+        return None
+
+    def drag(self, pose: Any, twist: Any, time: Any) -> Any:
+        """Return C >= 0 (6 x 6): at a twist that differs by d the wrench is smaller by about C d.
+
+        None where the wrench does not depend on the twist, or so weakly that it may be held.
         """
         return None
 

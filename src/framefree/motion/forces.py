@@ -96,6 +96,19 @@ def newton_slopes(bodies: Bodies, v: Matrix) -> tuple[list[PairForce], Matrix, M
     return found, by_x, by_v
 
 
+def drag(bodies: Bodies, v: Matrix) -> Matrix | None:
+    """Return how strongly interactions resist other velocities v (nv x nv); None if none does."""
+    total = None
+    for force in bodies.machine.interactions:
+        a, b, G = bodies.relative(force)
+        xi = bodies.relative_twist(a, b, G)
+        C = force.drag(G, xi, bodies.time)
+        if C is not None:
+            J = ca.jacobian(xi, v)
+            total = J.T @ C @ J + (0 if total is None else total)
+    return total
+
+
 class PairMotion(NamedTuple):
     """How the two frames of an interaction lie and move, and what acts on frame b."""
 

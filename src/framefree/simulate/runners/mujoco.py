@@ -4,7 +4,8 @@ Forces that MJCF cannot express are computed by us at the beginning of every ste
 generalised forces: springs, dampers and interactions between frames, a fluid other than MuJoCo's
 (its added mass by the acceleration that our own equations give), smooth Coulomb friction, damping
 and springs that differ between the axes of a joint, actuators and tendons that MJCF does not have,
-disturbances, and constraints of the user. Stops are off, and contacts unless they are asked for:
+disturbances, and constraints of the user. Forces that resist velocity strongly, as friction of
+contacts does, are taken at the end of the step (`mujoco_drag`). Stops are off, and contacts unless they are asked for:
 then MuJoCo solves them (`mujoco_contacts`), and our forces of contact are left out.
 """
 
@@ -33,6 +34,7 @@ from framefree.simulate.runners.adaptive import control_kernel, held_command
 from framefree.simulate.runners.base import Clock, KeptRows, LoopStates, Runner
 from framefree.simulate.runners.mjcf_part import MjcfPart
 from framefree.simulate.runners.mujoco_contacts import EngineContacts
+from framefree.simulate.runners.mujoco_drag import drag_force
 from framefree.simulate.storage import Arrays
 from framefree.simulate.user_rows import held_over_steps, user_constraints
 
@@ -150,13 +152,25 @@ class MujocoRunner(Runner):
         ours.joint_force = ours.joint_force + self.written.joint_forces(
             loop.machine, state.joint_x, state.joint_v
         )
+        self.drags, drag = self._drag(ours_left, state)
         total = tree.generalised(ours)
         if self.rows is not None:
             at = self.rows.at(state.joint_x, state.joint_v, s["time"])
             motion = at.motion(at.generalised(load))
             total = total + motion.force_of(user_constraints(self.rows))
-        outputs = [ca.densify(ca.SX(value)) for value in (u, total)]
-        return ca.Function("forces", list(s.values()), outputs, list(s), ["u", "force"])
+        outputs = [ca.densify(ca.SX(value)) for value in (u, total, drag)]
+        return ca.Function("forces", list(s.values()), outputs, list(s), ["u", "force", "drag"])
+
+    def _drag(self, machine: Machine, state: Any) -> tuple[bool, Matrix]:
+        """Return whether any of our forces resists velocity strongly, and how much (nv x nv)."""
+        x, v = ca.SX.sym("x", machine.nx), ca.SX.sym("v", machine.nv)
+        t = self.loop.symbols["time"]
+        at = Tree(self.loop.machine.tree).at(x, v, t)
+        found = forces.drag(forces.Bodies(machine, at.poses, at.twists, t), v)
+        if found is None:
+            return False, ca.SX(0, 0)
+        now = [ca.densify(ca.SX(value)) for value in (state.joint_x, state.joint_v)]
+        return True, ca.substitute([ca.densify(found)], [x, v], now)[0]
 
     def _add_inertia(self, ours: Load, tree: Any, acceleration: Any) -> None:
         """Add the inertial forces of added mass, at the acceleration of our own equations."""
@@ -230,10 +244,13 @@ class MujocoRunner(Runner):
         inputs = {**state, **fixed, "time": t, "h": dt}
         if self.drive is not None:  # MuJoCo holds inputs over a step: those in its middle
             inputs["drive"] = self.drive(state["drive"], state["held"], dt / 2)
-        u, force = self.forces(**{name: inputs[name] for name in self.loop.symbols})
+        u, force, drag = self.forces(**{name: inputs[name] for name in self.loop.symbols})
         if self.written.actuators:
             data.ctrl[:] = u
         data.qfrc_applied[:] = self.layout.v_to(state["x"], force)
+        if self.drags and drag.any():
+            turned = self.layout.v_to(state["x"], self.layout.v_to(state["x"], drag).T)
+            data.qfrc_applied[:] += drag_force(self.model, data, turned, dt)
         return state
 
     def _step(self, state: LoopStates, t: float, fixed: LoopStates) -> LoopStates:
