@@ -315,19 +315,23 @@ def _lines(value: Any, body: str) -> np.ndarray:
 def _unconnected(machine: Machine, lines: Mapping[str, np.ndarray]) -> tuple[tuple[str, str], ...]:
     names = [body.name for body in machine.bodies]
     covered = [i for i, name in enumerate(names) if len(lines[name])]
+    joined = {frozenset(pair) for pair in enumerate(machine.parent)}
+    for loop in machine.loops:
+        ends = (machine.frame(frame).body for frame in (loop.frame_a, loop.frame_b))
+        joined.add(frozenset(machine.body_index[body] for body in ends))
     return tuple(
         (names[i], names[j])
         for n, i in enumerate(covered)
         for j in covered[n + 1 :]
-        if machine.parent[j] != i and machine.parent[i] != j
+        if frozenset((i, j)) not in joined
     )
 
 
 def spine(machine: Machine, body: str) -> np.ndarray:
     """Return lines (k, 2, 3) along a body: from its joint to those of its children, in body axes.
 
-    A body without children ends where its mass center lies in the middle; so does the first body of
-    a machine that floats.
+    Where loops close counts as a joint of a child. A body without any ends where its mass center
+    lies in the middle; so does the first body of a machine that floats.
     """
     i = machine.body_index[body]
     center = np.asarray(machine.bodies[i].moments.center if machine.bodies[i].inertia else 0.0)
@@ -338,6 +342,9 @@ def spine(machine: Machine, body: str) -> np.ndarray:
         for k, parent in enumerate(machine.parent)
         if parent == i
     ]
+    for loop in machine.loops:
+        frames = [machine.frame(name) for name in (loop.frame_a, loop.frame_b)]
+        ends += [np.asarray(one.pose, float)[:3, 3] for one in frames if one.body == body]
     if machine.parent[i] < 0 and machine.joints[i].nv == 6:
         start = 2 * center - ends[0] if ends else center
     ends = ends or [2 * center - start]

@@ -8,11 +8,12 @@ For all three, with a reference velocity nu_r that the joints allow (J nu_r = 0)
 derivative of nu_r. Against what they do not know the laws take a correction
 (`framefree.control.unknown`), which acts on the joints' velocities. To add a law, subclass
 `PortLaw` and give `ask`: loads, drives and task whose solution is nu_r, with their rates
-(`sweeps.py`).
+(`sweeps.py`). Loops and couplings are rows of J like joints; what they leave is found in
+`closed.py`.
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -28,18 +29,19 @@ from framefree.control.port.bodies import (
     rotor_momentum,
     spread,
 )
+from framefree.control.port.closed import ClosedChain
 from framefree.control.port.damping import body_dampings
+from framefree.control.port.jointless import jointless_velocity
 from framefree.control.port.realise import VirtualPort, has_joint_part
 from framefree.control.port.sweeps import (
     BodyChain,
-    BodyRates,
     LoadWithRate,
     NearestVelocity,
     VelocityRequest,
-    reference_velocity,
 )
 from framefree.control.port.swept import SweptPortLaw, sweepable
 from framefree.control.shared.allocation import UNITS, Allocated
+from framefree.control.shared.model import Model
 from framefree.control.unknown.corrected import CorrectedLaw
 from framefree.control.unknown.correction import UNITS as CORRECTION_UNITS
 from framefree.control.unknown.correction import Correction, ReferenceMotion, stated
@@ -54,7 +56,7 @@ from framefree.motion.loops import (
     passive_wrenches,
     summed,
 )
-from framefree.motion.spatial import Matrix, solve_symmetric
+from framefree.motion.spatial import Matrix
 from framefree.motion.tree import Tree
 
 
@@ -139,7 +141,7 @@ class PortLaw(CorrectedLaw):
     Parameters
     ----------
     machine : Machine
-        The model: a tree.
+        The model.
     damping : float or 6x6 or mapping of str to these
         Kd of every body, in body axes; a number is a rate in 1/s: Kd = damping M. A mapping gives
         it by body, with the others' under "".
@@ -153,6 +155,9 @@ class PortLaw(CorrectedLaw):
         else, errors of poses among it, is as here. For comparison only: V does not fall as stated.
     unknown : Correction, optional
         How what is not known is met: `IntegralAction`, `MomentumObserver` or `Adaptation`.
+    independent : sequence of str, optional
+        Of a machine with loops or couplings, the velocities that the others follow from; by default
+        they are chosen, joints with actuators first (`framefree.control.shared.model`).
     """
 
     machine: Machine
@@ -160,11 +165,12 @@ class PortLaw(CorrectedLaw):
     ignore_joints: bool = False
     unknown: Correction | None = field(default=None, kw_only=True)
     floor: float = field(default=0.0, kw_only=True)
+    independent: Sequence[str] | None = field(default=None, kw_only=True)
 
     units: ClassVar[Mapping[str, str]] = {"V": "J", "V_rate": "W", **UNITS, **CORRECTION_UNITS}
 
     def __post_init__(self) -> None:
-        set_field(self, "port", VirtualPort(self.machine))
+        set_field(self, "port", VirtualPort(self.machine, self.independent))
         set_field(self, "dampings", body_dampings(self.machine, self.damping, self.floor))
         if self.ignore_joints and any(np.any(joint.armature) for joint in self.machine.joints):
             raise ControlError("`ignore_joints` knows no rotors: it needs armature 0")
@@ -181,30 +187,34 @@ class PortLaw(CorrectedLaw):
     def timed(self, timing: Timing) -> AnyLaw:
         """Return the law; that of a long machine in a compiled step as loops over its bodies."""
         long = timing.native and self.unknown is None and sweepable(self.machine)
-        return SweptPortLaw(self) if long else self
+        return SweptPortLaw(self) if long else super().timed(timing)
+
+    @property
+    def model(self) -> Model:
+        """The law's machine in independent velocities."""
+        return self.port.model  # type: ignore[attr-defined]
 
     @property
     def signal_shapes(self) -> dict[str, tuple[int, ...]]:
         """Shapes of all signals by name."""
         machine = self.machine
-        return {"V": (), "V_rate": (), "s": (len(machine.bodies), 6), "unrealised": (machine.nv,)}
+        return {"V": (), "V_rate": (), "s": (len(machine.bodies), 6), "unrealised": (self.model.n,)}
 
     def control(
         self, t: Matrix, x: Matrix, v: Matrix, reference: Mapping[str, Matrix], memory: Matrix
     ) -> Command:
         """Return the inputs at a state."""
         machine = self.machine
-        tape = DirectTape(Tree(machine), self.dampings)  # type: ignore[attr-defined]
-        names = [joint.name for joint in machine.joints]
-        own_x = [x[machine.x_slice[name], :] for name in names]
-        own_v = [v[machine.v_slice[name], :] for name in names]
-        chain = BodyChain(tape, own_x, own_v)
+        chain = self._chain(x, v)
         asked = self.command(chain, {name: ca.SX(reference[name]) for name in self.needs})
-        v_r, a_r = (ca.vertcat(*one.rates) for one in asked.reference[:2])
-        met = self.meet(x, v, memory, ReferenceMotion(v_r, a_r))
-        asked = asked.with_joint_force(machine, met.force)
+        chosen = self.model.chosen
+        w_r, dw_r = (ca.vertcat(*one.rates)[chosen, :] for one in asked.reference[:2])
+        met = self.meet(x, v, memory, ReferenceMotion(w_r, dw_r))
+        further = ca.SX(machine.nv, 1)
+        further[chosen, :] = met.force
+        asked = asked.with_joint_force(machine, further)
         inputs = self._inputs(chain, x, v, asked)
-        sigma = v - v_r
+        sigma = v[chosen, :] - w_r
         change = met.change(sigma, inputs.u)
         signals = {
             **stated(asked.V, -asked.lost - ca.dot(sigma, inputs.unrealised), change),
@@ -215,6 +225,17 @@ class PortLaw(CorrectedLaw):
         signals = {**signals, **self.signals(chain, asked)}
         return Command(inputs.u, signals, change.memory, change.rate)
 
+    def _chain(self, x: Matrix, v: Matrix) -> BodyChain:
+        """Return the bodies at a state of the joints."""
+        machine = self.machine
+        tape = DirectTape(Tree(machine.tree), self.dampings)  # type: ignore[attr-defined]
+        names = [joint.name for joint in machine.joints]
+        own_x = [x[machine.x_slice[name], :] for name in names]
+        own_v = [v[machine.v_slice[name], :] for name in names]
+        if not machine.closed:
+            return BodyChain(tape, own_x, own_v)
+        return ClosedChain(tape, own_x, own_v, self.model.at(x, v))
+
     def signals(self, chain: BodyChain, asked: PortCommand) -> dict[str, Matrix]:
         """Return further signals of a law."""
         return {}
@@ -224,31 +245,12 @@ class PortLaw(CorrectedLaw):
         ask = self.ask(chain, signals)
         total = _Total(chain, self.machine)
         if self.ignore_joints:
-            desired = self._printed(chain, ask)
+            desired = jointless_velocity(chain, ask)
             for i in range(chain.count):
                 total.add(i, desired)
         else:
-            desired = reference_velocity(chain, ask, total.add)
+            desired = chain.nearest(ask, total.add)
         return PortCommand(total.wrenches, total.s, total.joints, total.V, total.lost, desired)
-
-    def _printed(self, chain: BodyChain, ask: VelocityRequest) -> NearestVelocity:
-        """Return the reference velocity with M^-1 for Phi_c: as if there were no joints."""
-        tape, tasks = chain.tape, {task.body: task for task in ask.tasks}
-        twists, rates, zeros = [], [], []
-        for i in range(chain.count):
-            load, rows = ask.load(i), ask.barrier(i)
-            if i in tasks:
-                task = tasks[i]
-                pair = [tape.call(task.frame.twist_to_link, i, one) for one in task[1:3]]
-            elif load is None and rows is None:
-                pair = [tape.call(_nothing, i, chain.x[i])] * 2
-            else:
-                pair = tape.call(_freely, i, *(load or (None, None)), rows)
-            twists.append(pair[0])
-            rates.append(pair[1])
-            zeros.append(tape.call(_no_rate, i, chain.v[i]))
-        velocity, rate = BodyRates(twists, zeros, []), BodyRates(rates, zeros, [])
-        return NearestVelocity(velocity, rate, None, ask)
 
     # ------------------------------------------------------------------ inputs
 
@@ -256,7 +258,7 @@ class PortLaw(CorrectedLaw):
         port: VirtualPort = self.port  # type: ignore[attr-defined]
         if port.full:
             u = port.inputs_of_bodies(port_wrenches(chain, asked))
-            return Allocated(u, ca.SX(self.machine.nv, 1))
+            return Allocated(u, ca.SX(self.model.n, 1))
         return port.inputs_of_joints(x, v, ca.vertcat(*joint_forces(chain, asked)))
 
     def write_inputs(
@@ -330,27 +332,6 @@ def port_wrenches(chain: BodyChain, asked: PortCommand) -> list[Any]:
     return total
 
 
-def _freely(
-    body: BodyMath, load: Matrix | None, rate: Matrix | None, rows: Any
-) -> tuple[Matrix, Matrix]:
-    """Return the velocity of a body under a load and its barrier, and the rate."""
-    M = body.inertia.matrix
-    load, rate = (ca.SX(6, 1) if one is None else one for one in (load, rate))
-    if rows is None:
-        return solve_symmetric(M, load), solve_symmetric(M, rate)
-    M = M + rows.inertia
-    twist = solve_symmetric(M, load + rows.load)
-    return twist, solve_symmetric(M, rate + rows.load_rate(twist))
-
-
-def _nothing(body: BodyMath, x: Matrix) -> Matrix:
-    return ca.SX(6, 1)
-
-
-def _no_rate(body: BodyMath, v: Matrix) -> Matrix:
-    return ca.SX(body.link.kind.nv, 1)
-
-
 def rotor_drives(
     chain: BodyChain, machine: Machine, desired: list[Any]
 ) -> list[LoadWithRate | None]:
@@ -385,6 +366,11 @@ def looped(law: PortLaw, shapes: Mapping[str, tuple[int, int]]) -> Any:
         on the bodies in body axes), `V` and `V_rate`.
     """
     machine = law.machine
+    if machine.closed:
+        raise ControlError(
+            f"a law as a loop over bodies needs a tree of bodies; `{machine.name}` has loops or "
+            "couplings"
+        )
     if len(machine.parameters):
         raise ControlError("a law as a loop over bodies needs a machine without tunable numbers")
     if law.unknown is not None:

@@ -17,7 +17,6 @@ from framefree.control.port.sweeps import BodyChain, VelocityRequest
 from framefree.control.shared.input_map import rank
 from framefree.control.shared.model import at_configurations
 from framefree.motion.spatial import Matrix
-from framefree.motion.tree import Tree
 
 SAMPLES = 4
 
@@ -102,6 +101,7 @@ class EndEffectorControl(PortLaw):
                 way.add(i)
                 i = self.machine.parent[i]
         freedom = sum(self.machine.joints[i].nv for i in way)
+        freedom = min(freedom, self.model.n) if self.machine.closed else freedom
         asked = sum(goal.size for goal in self.goals)
         names = ", ".join(f"`{goal.frame}`" for goal in self.goals)
         subject = f"the frame {names}" if len(self.goals) == 1 else f"the frames {names}"
@@ -123,13 +123,12 @@ class EndEffectorControl(PortLaw):
     def _sampled_rows(self) -> list[np.ndarray]:
         """Return the rows of all tasks at some random configurations."""
         machine, x = self.machine, ca.SX.sym("x", self.machine.nx)
-        state, rows = Tree(machine).at(x), []
+        state, rows = self.model.at(x, ca.SX(machine.nv, 1)), []
         for goal in self.goals:
             J = state.jacobian(goal.frame).value
-            Z = goal.rows(state.frame_pose(goal.frame)[:3, :3], ca.SX(3, 1))[0]
+            Z = goal.rows(state.tree.frame_pose(goal.frame)[:3, :3], ca.SX(3, 1))[0]
             rows.append(J if goal.whole else Z @ J)
-        samples = machine.random(np.random.default_rng(0), SAMPLES)
-        return at_configurations(machine, x, ca.vertcat(*rows), samples)
+        return at_configurations(machine, x, ca.vertcat(*rows), self.model.samples(SAMPLES))
 
     @property
     def needs(self) -> tuple[str, ...]:

@@ -9,9 +9,13 @@ inputs u with
 
 exactly where the actuators can do that, and otherwise by the u whose accelerations come closest in
 the metric of the kinetic energy (Gauss): B^T M^-1 (T^T tau_c - B u - bias) = 0.
+
+With loops or couplings T has a column for every independent velocity only
+(`framefree.control.shared.model`), and forces that work against each other around a loop do not
+count.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -30,37 +34,36 @@ from framefree.machine import Machine, Wrench
 from framefree.machine.part import set_field
 from framefree.machine.values import constant, constant_pose
 from framefree.motion import forces
-from framefree.motion.actuation import input_bias, input_matrix
 from framefree.motion.spatial import Inertia, Matrix, SpatialWrench, Step, Twist
-from framefree.motion.tree import Tree
-from framefree.motion.tree.state import TreeState
+from framefree.motion.state import State
 
 SAMPLES = 8
 
 
 @dataclass(frozen=True, eq=False)
 class VirtualPort:
-    """The virtual port of a machine without loops.
+    """The virtual port of a machine.
 
     Parameters
     ----------
     machine : Machine
+    independent : sequence of str, optional
+        Of a machine with loops or couplings, the velocities that the others follow from; by default
+        they are chosen, joints with actuators first.
     """
 
     machine: Machine
+    independent: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         machine = self.machine
-        if machine.closed:
-            raise ControlError(
-                f"port laws are for trees of bodies; `{machine.name}` has loops or couplings"
-            )
         if machine.tendons:
             raise ControlError(f"port laws know no tendons; `{machine.name}` has some")
         if machine.timed:
             raise ControlError(
                 f"port laws know no time; `{machine.name}` has interactions that depend on it"
             )
+        set_field(self, "model", Model(machine, self.independent, whole_joints=False))
         set_field(self, "_on_bodies", _full_ports(machine))
 
     # ------------------------------------------------------------------ what is known
@@ -85,7 +88,9 @@ class VirtualPort:
         return tuple(known + (["fluid"] if machine.fluid is not None else []))
 
     def measured(self, x: Any, v: Any, a: Any, parameters: Any = None) -> np.ndarray:
-        """Return the joint forces (nv) ``T^T tau`` of the whole port in a motion: M a + bias.
+        """Return the forces (n) ``T^T tau`` of the whole port in a motion: M a + bias.
+
+        On all velocities, n = nv, or on the independent ones of a machine with loops.
 
         Parameters
         ----------
@@ -97,7 +102,7 @@ class VirtualPort:
         return self._explained(x, v, a, None, parameters)[0]
 
     def residual(self, x: Any, v: Any, a: Any, u: Any, parameters: Any = None) -> np.ndarray:
-        """Return what of the port (nv) the actuators' inputs u do not explain: contact and such.
+        """Return what of the port (n) the actuators' inputs u do not explain: contact and such.
 
         Arguments as in `measured`, and u (nu,) or (batch, nu).
         """
@@ -113,7 +118,7 @@ class VirtualPort:
         return self._explained(x, v, a, None, parameters)[2]
 
     def residual_of(self, run: Any) -> np.ndarray:
-        """Return `residual` at every row of a run, (rows, nv) or (batch, rows, nv).
+        """Return `residual` at every row of a run, (rows, n) or (batch, rows, n).
 
         The run must be of the same joints and inputs, with accelerations recorded:
         ``simulate(..., record=("acceleration", ...))``.
@@ -137,7 +142,7 @@ class VirtualPort:
             )
         rows = parts[0].shape[:-1]
         flat = [part.reshape(-1, part.shape[-1]) for part in parts]
-        return self.residual(*flat).reshape(*rows, machine.nv)
+        return self.residual(*flat).reshape(*rows, self.model.n)
 
     def _explained(
         self, x: Any, v: Any, a: Any, u: Any, parameters: Any
@@ -157,20 +162,17 @@ class VirtualPort:
         machine = self.machine
         x, v = ca.SX.sym("x", machine.nx), ca.SX.sym("v", machine.nv)
         a, u = ca.SX.sym("a", machine.nv), ca.SX.sym("u", machine.nu)
-        state = self._tree.at(x, v)
-        whole = state.inverse(a)
-        rest = whole - input_matrix(state) @ u - input_bias(state)
-        wrenches = ca.vertcat(ca.SX(0, 1), *_needed(state, a))
+        reduced = self.model.at(x, v)
+        tree = reduced.tree
+        whole = reduced.reduced(tree.inverse(a))
+        rest = whole - reduced.B @ u - reduced.input_bias
+        wrenches = ca.vertcat(ca.SX(0, 1), *_needed(tree, a))
         symbols = machine.parameters.symbols
         inputs = {"x": x, "v": v, "a": a, "u": u}
         inputs |= {"parameters": symbols} if len(machine.parameters) else {}
         outputs = [ca.densify(ca.SX(part)) for part in (whole, rest, wrenches)]
         names = ["measured", "residual", "wrenches"]
         return compile(ca.Function("port", [*inputs.values()], outputs, [*inputs], names))
-
-    @cached_property
-    def _tree(self) -> Tree:
-        return Tree(self.machine)
 
     # ------------------------------------------------------------------ realisation
 
@@ -181,24 +183,24 @@ class VirtualPort:
 
     @cached_property
     def rank(self) -> int:
-        """Number of directions, of nv, that the actuators reach; at random states the least."""
+        """Number of directions, of n, that the actuators reach; at random states the least."""
         if self.full:
-            return self.machine.nv
+            return self.model.n
         return min(map(rank, self._samples), default=0)
 
     @property
     def exact(self) -> bool:
         """Whether every port command is realised."""
-        return self.rank == self.machine.nv and not self.limited
+        return self.rank == self.model.n and not self.limited
 
     @cached_property
     def _samples(self) -> list[np.ndarray]:
-        machine, rng = self.machine, np.random.default_rng(0)
+        machine = self.machine
         if not machine.nu:
             return []
         x = ca.SX.sym("x", machine.nx)
-        B = input_matrix(self._tree.at(x))
-        return at_configurations(machine, x, B, machine.numeric.random(rng, SAMPLES))
+        B = self.model.at(x, ca.SX(machine.nv, 1)).B
+        return at_configurations(machine, x, B, self.model.samples(SAMPLES))
 
     def inputs_of_bodies(self, wrenches: list[Matrix]) -> Matrix:
         """Return inputs (nu) that put these wrenches (6 each, body axes) on the bodies."""
@@ -212,12 +214,13 @@ class VirtualPort:
         return u
 
     def inputs_of_joints(self, x: Matrix, v: Matrix, force: Matrix) -> Allocated:
-        """Return inputs (nu) for joint forces (nv), and the joint forces that are not realised."""
-        return self._allocation(self._allocation.model.at(x, v), force)
+        """Return inputs (nu) for joint forces (nv), and the forces (n) that are not realised."""
+        state = self.model.at(x, v)
+        return self._allocation(state, state.reduced(force))
 
     @cached_property
     def _allocation(self) -> Allocation:
-        return Allocation(Model(self.machine), limits=self.limited)
+        return Allocation(self.model, limits=self.limited)
 
     @cached_property
     def limited(self) -> bool:
@@ -225,7 +228,7 @@ class VirtualPort:
         return limited(self.machine)
 
 
-def _needed(state: TreeState, a: Matrix) -> list[Matrix]:
+def _needed(state: State, a: Matrix) -> list[Matrix]:
     """Return M dnu - F_known (6) of every body, in body axes."""
     machine = state.machine
     known, added = forces.body_wrenches(state.bodies), forces.added_masses(machine)

@@ -122,19 +122,33 @@ class BodyChain:
         """Return the value of the parent of body i, None for the world."""
         return None if self.parents[i] < 0 else values[self.parents[i]]
 
+    def nearest(
+        self, request: VelocityRequest, last: Callable[[int, NearestVelocity], None]
+    ) -> NearestVelocity:
+        """Return the velocity nearest to what is asked for, and its rate.
 
-def reference_velocity(
+        `last` is called for every body, base first, as soon as its rate is there.
+        """
+        if request.refine is not None:
+            first = self.nearest(request._replace(refine=None), lambda i, found: None)
+            request = request.refine(first)
+        return self.solve(request, last)
+
+    def solve(
+        self, request: VelocityRequest, last: Callable[[int, NearestVelocity], None]
+    ) -> NearestVelocity:
+        """Return the same for a request that is final."""
+        return swept_velocity(self, request, last)
+
+
+def swept_velocity(
     chain: BodyChain, request: VelocityRequest, last: Callable[[int, NearestVelocity], None]
 ) -> NearestVelocity:
-    """Return the velocity nearest to what is asked for, and its rate.
+    """Return the velocity nearest to what is asked for, and its rate, by sweeps over the bodies.
 
-    `last` is called for every body, base first, as soon as its rate is there. For long machines the
-    steps of a body follow each other closely, and what is not needed any more is forgotten: their
-    workspace should stay near the processor.
+    For long machines the steps of a body follow each other closely, and what is not needed any more
+    is forgotten: their workspace should stay near the processor.
     """
-    if request.refine is not None:
-        first = reference_velocity(chain, request._replace(refine=None), lambda i, found: None)
-        return reference_velocity(chain, request.refine(first), last)
     tape = chain.tape
     velocity, rate = BodyRates([], [], []), BodyRates([], [], [])
     drives = [one or LoadWithRate(None, None) for one in request.drives]

@@ -149,7 +149,7 @@ class SweptPortLaw(NumericLaw):
 
 def sweepable(machine: Machine) -> bool:
     """Tell whether a law of a machine can be loops, and gains by it."""
-    return len(machine.bodies) >= LONG and not len(machine.parameters)
+    return len(machine.bodies) >= LONG and not len(machine.parameters) and not machine.closed
 
 
 def _nx(joint: Any) -> int:

@@ -55,8 +55,10 @@ class Model:
     machine : Machine
     independent : sequence of str, optional
         Names of the independent velocities of a machine with loops or couplings; by default they
-        are chosen, joints with actuators first. Of ball, planar and free joints all velocities must
-        be among them, or none.
+        are chosen, joints with actuators first.
+    whole_joints : bool
+        Whether of ball, planar and free joints all velocities must be among them, or none, as laws
+        with errors of joints need it.
 
     Attributes
     ----------
@@ -67,7 +69,13 @@ class Model:
         Places of the independent velocities among the machine's.
     """
 
-    def __init__(self, machine: Machine, independent: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        independent: Sequence[str] | None = None,
+        *,
+        whole_joints: bool = True,
+    ) -> None:
         self.machine = machine
         self._embedded: Embedded | None = None
         names: Sequence[str] = machine.v_names
@@ -82,7 +90,7 @@ class Model:
                 f"`{machine.name}` has no loops and no couplings: all its velocities are "
                 f"independent, not only {', '.join(independent) or 'none'}"
             )
-        self.joints = _independent(machine, names)
+        self.joints = _independent(machine, names, whole_joints)
         self.v_names = tuple(name for joint in self.joints for name in joint.v_names)
         self.chosen = [machine.v_names.index(name) for name in self.v_names]
         # The map may have its own order of velocities; ours is the machine's.
@@ -186,6 +194,13 @@ class ModelState(ActuatedState):
         return self._embedded.chart.E[:, self.model._order]
 
     @cached_property
+    def E_rate(self) -> Matrix:
+        """Rate of E along the motion (nv x n)."""
+        if self._embedded is None:
+            return ca.SX(self.model.n, self.model.n)
+        return self._embedded.chart.rate[:, self.model._order]
+
+    @cached_property
     def drift(self) -> Matrix:
         """Rates (nv) of all velocities where the independent ones keep theirs: dE/dt v."""
         if self._embedded is None:
@@ -255,11 +270,13 @@ def at_configurations(
     return [function(sample, *values).full() for sample in samples]
 
 
-def _independent(machine: Machine, names: Sequence[str]) -> tuple[IndependentJoint, ...]:
+def _independent(
+    machine: Machine, names: Sequence[str], whole: bool
+) -> tuple[IndependentJoint, ...]:
     joints = []
     for joint in machine.joints:
         chosen = tuple(k for k, name in enumerate(joint.v_names) if name in names)
-        if chosen and len(chosen) < joint.nv and not joint.kind.vector:
+        if whole and chosen and len(chosen) < joint.nv and not joint.kind.vector:
             listed = ", ".join(joint.v_names[k] for k in chosen)
             raise ControlError(
                 f"of joint `{joint.name}` only {listed} would be independent; choose `independent` "

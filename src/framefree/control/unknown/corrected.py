@@ -63,5 +63,5 @@ class CorrectedLaw(Law):
         """Return the correction at a state; none has no force and no states."""
         if self.unknown is None:
             nothing = CorrectionChange(ca.SX(0, 1), ca.SX(0, 1), ca.SX(0), ca.SX(0), {})
-            return CorrectionForce(ca.SX(self.machine.nv, 1), lambda s, u: nothing)
+            return CorrectionForce(ca.SX(self.model.n, 1), lambda s, u: nothing)
         return self.unknown.meet(self.model, x, v, memory, wanted)
