@@ -1,29 +1,31 @@
 """From a machine and the name of a formulation to its equations."""
 
 from collections.abc import Callable
+from importlib import import_module
 from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from framefree.machine import Machine
-from framefree.motion.constrained import Constrained
-from framefree.motion.embedded import Embedded
 from framefree.motion.equations import Equations, EquationsError
-from framefree.motion.maximal import Maximal
-from framefree.motion.redundant import System, redundant
-from framefree.motion.tree import Tree
 
-FORMULATIONS: dict[str, Callable[..., Equations]] = {
-    "tree": Tree,
-    "maximal": Maximal,
-    "embedded": Embedded,
-    "constrained": Constrained,
-    "redundant": redundant,
+if TYPE_CHECKING:
+    from framefree.motion.redundant import System
+
+FORMULATIONS: dict[str, str] = {
+    "tree": "Tree",
+    "maximal": "Maximal",
+    "embedded": "Embedded",
+    "constrained": "Constrained",
+    "redundant": "redundant",
 }
-"""Formulations by name."""
+"""Formulations by name, each also the name of its folder, and what in there makes its equations.
+
+A folder is loaded when its formulation is asked for.
+"""
 
 
 def equations(
-    machine: Machine | System, formulation: str | None = None, **options: Any
+    machine: "Machine | System", formulation: str | None = None, **options: Any
 ) -> Equations:
     """Return the equations of motion of a machine in one of the five formulations.
 
@@ -56,19 +58,20 @@ def equations(
     MachineError
         If it does not apply to this machine.
     """
+    own_coordinates = not isinstance(machine, Machine)
     if formulation is None:
         formulation = "constrained" if machine.closed else "tree"
-        formulation = "redundant" if isinstance(machine, System) else formulation
+        formulation = "redundant" if own_coordinates else formulation
     if formulation not in FORMULATIONS:
         raise EquationsError(
             f"there is no formulation `{formulation}`; choose one of: {', '.join(FORMULATIONS)}"
         )
-    if isinstance(machine, System) and formulation != "redundant":
+    if own_coordinates and formulation != "redundant":
         raise EquationsError(
             f"`{machine.name}` is given by coordinates of its own: it has the redundant "
             f"formulation only, not `{formulation}`"
         )
-    make = FORMULATIONS[formulation]
+    make = _loaded(formulation)
     known = list(signature(make).parameters)[1:]
     for name in options:
         if name not in known:
@@ -77,3 +80,8 @@ def equations(
                 f"the {formulation} formulation has no option `{name}`; it has: {listed}"
             )
     return make(machine, **options)
+
+
+def _loaded(formulation: str) -> Callable[..., Equations]:
+    folder = import_module(f"framefree.motion.{formulation}")
+    return getattr(folder, FORMULATIONS[formulation])
