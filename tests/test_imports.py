@@ -29,6 +29,8 @@ START_UP = {
 OWN = {
     ("simulate/run.py", "framefree.look.report"): "run.report() leads to the looking side",
     ("machine/machine.py", "framefree.motion.forward_kinematics"): "a convenience of machines",
+    ("machine/machine.py", "framefree.machine.formats.write_mjcf"): "0.05 s, for writing only",
+    ("machine/machine.py", "framefree.machine.formats.write_urdf"): "0.05 s, for writing only",
     ("motion/equations.py", "framefree.solve.linearise"): "a convenience of equations",
     ("simulate/segment.py", "framefree.simulate.runners.mujoco"): "needs `mujoco`",
     ("kernel/kernel.py", "framefree.kernel.jax_target"): "needs `jax`",

@@ -57,7 +57,7 @@ def test_key_tells_apart(folder, compiled):
     compile(function(), shapes={"i0": (3, 1)})
     assert len(compiled) == 4
     ports = build_module.build.__globals__["Port"]("x", (3,))
-    keys = {build_module._key(function(), (ports,), (ports,), host(n)) for n in (1, 2, 4, 8)}
+    keys = {build_module.graph_key(function(), (ports,), (ports,), host(n)) for n in (1, 2, 4, 8)}
     assert len(keys) == 4
 
 

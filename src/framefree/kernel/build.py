@@ -6,6 +6,7 @@ import os
 import sys
 import sysconfig
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import casadi as ca
 import llvmlite
@@ -33,11 +34,10 @@ def build(
 
     `keep` says whether to use the cache, or names a folder for it.
     """
-    key = _key(function, inputs, outputs, target) if keep and cache.enabled() else None
+    key = graph_key(function, inputs, outputs, target) if keep and cache.enabled() else None
     place = None if key is None else cache.place(None if isinstance(keep, bool) else keep)
-    if key is not None and (stored := cache.load(key, place)) is not None:
-        length = int.from_bytes(stored[:4], "little")
-        return stored[4 + length :], TileLayout(**json.loads(stored[4 : 4 + length]))
+    if key is not None and (stored := stored_object(key, place)) is not None:
+        return stored
     program = lay_out(optimise(read(function, inputs, outputs, calls=True), fma=target.fma))
     binary = compile_object(assembly(program, target), target)
     layout = TileLayout(rows=target.lanes * GROUPS, weight=program.weight)
@@ -47,7 +47,67 @@ def build(
     return binary, layout
 
 
-def _key(
+def stored_object(key: bytes, place: Path | None = None) -> tuple[bytes, TileLayout] | None:
+    """Return the object file that the cache has under a key; None if it has none."""
+    stored = cache.load(key, place)
+    if stored is None:
+        return None
+    length = int.from_bytes(stored[:4], "little")
+    return stored[4 + length :], TileLayout(**json.loads(stored[4 : 4 + length]))
+
+
+class KnownCode(NamedTuple):
+    """Compiled code that was found without its function."""
+
+    name: str
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    binary: bytes
+    layout: TileLayout
+
+
+def known_key(identity: bytes, target: Target) -> bytes | None:
+    """Return the key of a function that is known by its identity; None if versions are unknown."""
+    if VERSIONS is None:
+        return None
+    facts = repr((ca.__version__, target)).encode()
+    return hashlib.sha256(b"known" + VERSIONS + hashlib.sha256(facts).digest() + identity).digest()
+
+
+def stored_code(key: bytes) -> KnownCode | None:
+    """Return the code to which the cache has a pointer under this key; None if it has none."""
+    pointer = cache.load(key)
+    if pointer is None:
+        return None
+    facts = json.loads(pointer)
+    stored = stored_object(bytes.fromhex(facts["graph"]))
+    if stored is None:
+        return None
+    inputs, outputs = (
+        tuple(Port(name, tuple(shape)) for name, shape in facts[ports])
+        for ports in ("inputs", "outputs")
+    )
+    return KnownCode(facts["name"], inputs, outputs, *stored)
+
+
+def store_pointer(
+    key: bytes,
+    function: ca.Function,
+    inputs: tuple[Port, ...],
+    outputs: tuple[Port, ...],
+    target: Target,
+) -> None:
+    """Let the cache find the code of a function under a key that needs no graph."""
+    graph = graph_key(function, inputs, outputs, target)
+    if graph is None:
+        return
+    facts: dict[str, Any] = {"name": function.name(), "graph": graph.hex()}
+    for name, ports in (("inputs", inputs), ("outputs", outputs)):
+        facts[name] = [(port.name, port.shape) for port in ports]
+    cache.store(key, json.dumps(facts).encode())
+
+
+def graph_key(
     function: ca.Function, inputs: tuple[Port, ...], outputs: tuple[Port, ...], target: Target
 ) -> bytes | None:
     """Return what the object file depends on, as a digest; None if that is unknown."""

@@ -26,6 +26,7 @@ class Caller:
     ) -> None:
         self.name, self.inputs, self.outputs = name, tuple(inputs), tuple(outputs)
         self.native, self.layout = native, layout
+        self.names = native.tell_names([port.name for port in self.inputs])
         self.single: Native | None = None  # code of its own for a single row
         self.method: object = None  # what the interpreter keeps a pointer to
 

@@ -17,6 +17,8 @@ INTERPRETER = (
     "PyTuple_Type",
     "float64",
     "out",
+    "threads",
+    "one",
     "PyArray_New",
     "PyObject_Vectorcall",
     "PyTuple_New",
@@ -91,6 +93,12 @@ class Module:
         """Add a function whose body is `code`."""
         body = "\n".join(code.lines)
         self._functions[name] = f"define {header} {attributes} {{\nentry:\n{body}\n}}\n"
+
+    def space(self, name: str, size: int) -> None:
+        """Add room for `size` pointers that are filled in when the code is loaded."""
+        room = f"@{name} = internal global [{size} x ptr] zeroinitializer\n"
+        address = f"define ptr @{name}_address() nounwind {{\n  ret ptr @{name}\n}}\n"
+        self._functions[f"{name}_address"] = room + address
 
     def text(self) -> str:
         """Return the module as LLVM assembly."""

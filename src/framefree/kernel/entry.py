@@ -1,10 +1,10 @@
 """The function that the interpreter calls: a builtin written in LLVM assembly.
 
 ``entry(self, arguments, count, keywords)`` follows CPython's fast call convention. Where every
-argument is exactly what the kernel works on (a NumPy array of doubles, contiguous, of the single
-shape or a batch of it) it allocates the results or takes those of ``out=``, runs and returns.
-Anything else it hands to `self`, a Python callable that converts, checks and complains: no error is
-raised here except for lack of memory.
+argument, by position or by name, is exactly what the kernel works on (a NumPy array of doubles,
+contiguous, of the single shape or a batch of it) it allocates the results or takes those of
+``out=``, runs and returns. Anything else, several threads among it, it hands to `self`, a Python
+callable that converts, checks and complains: no error is raised here except for lack of memory.
 
 The layout of NumPy's array object that is used here is checked once per process (`interpreter.py`).
 """
@@ -27,11 +27,13 @@ def define_entry(module: Module, program: KernelProgram, header: int) -> None:
     code = Code(module)
     inputs, outputs = program.graph.inputs, program.graph.outputs
     records = code.put(f"alloca [{PORT * (len(inputs) + len(outputs))} x i8], align 16")
-    batch = _check_arguments(code, inputs, records, header)
+    module.space("names", len(inputs))
+    values, out = _order_arguments(code, len(inputs), header)
+    batch = _check_arguments(code, inputs, values, records, header)
     single = code.put(f"icmp eq i64 {batch}, -1")
     rows = code.put(f"select i1 {single}, i64 1, i64 {batch}")
-    no_keywords = code.put("icmp eq ptr %keywords, null")
-    code.do(f"br i1 {no_keywords}, label %fresh, label %given")
+    no_results = code.put(f"icmp eq ptr {out}, null")
+    code.do(f"br i1 {no_results}, label %fresh, label %given")
 
     code.label("fresh")
     arrays: list[str] = []
@@ -44,7 +46,7 @@ def define_entry(module: Module, program: KernelProgram, header: int) -> None:
     _return(code, arrays)
 
     code.label("given")
-    answer = _take_results(code, program, records, (batch, rows), header)
+    answer = _take_results(code, program, out, records, (batch, rows), header)
     _run(code, program, records, rows, [])
     code.do(f"call void {code.external('Py_IncRef')}(ptr {answer})")
     code.do(f"ret ptr {answer}")
@@ -65,12 +67,80 @@ def _require(code: Code, condition: str) -> None:
     code.label(held)
 
 
-def _check_arguments(code: Code, inputs: tuple[Port, ...], records: str, header: int) -> str:
+def _order_arguments(code: Code, size: int, header: int) -> tuple[str, str]:
+    """Return where the values of all inputs stand in order, and ``out``, null where not given."""
+    ordered = code.put(f"alloca [{size + 1} x ptr], align 8")
+    last = code.offset(ordered, size, 8)
+    plain, named, ready = (code.fresh(p) for p in ("plain", "named", "ready"))
+    none = code.put("icmp eq ptr %keywords, null")
+    code.do(f"br i1 {none}, label %{plain}, label %{named}")
+
+    code.label(plain)
+    _require(code, code.put(f"icmp eq i64 %count, {size}"))
+    plain_block = code.block
+    code.jump(ready)
+
+    code.label(named)
+    _require(code, code.put(f"icmp ule i64 %count, {size}"))
+    for index in range(size + 1):
+        code.store("ptr", "null", code.offset(ordered, index, 8))
+    with code.loop(0, "%count") as k:
+        code.store(
+            "ptr", code.load("ptr", code.offset("%arguments", k, 8)), code.offset(ordered, k, 8)
+        )
+    _place_keywords(code, ordered, size, header)
+    for index in range(size):
+        value = code.load("ptr", code.offset(ordered, index, 8))
+        _require(code, code.put(f"icmp ne ptr {value}, null"))
+    out = code.load("ptr", last)
+    named_block = code.block
+    code.jump(ready)
+
+    code.label(ready)
+    return (
+        code.put(f"phi ptr [ %arguments, %{plain_block} ], [ {ordered}, %{named_block} ]"),
+        code.put(f"phi ptr [ null, %{plain_block} ], [ {out}, %{named_block} ]"),
+    )
+
+
+def _place_keywords(code: Code, ordered: str, size: int, header: int) -> None:
+    """Put every named value where it belongs; ``out`` comes last, and one thread is no news."""
+    count = code.load("i64", code.offset("%keywords", header))
+    with code.loop(0, count) as k:
+        name = code.load("ptr", code.offset(code.offset("%keywords", ITEMS), k, 8))
+        value = code.load("ptr", code.offset(code.offset("%arguments", "%count", 8), k, 8))
+        placed, threads = code.fresh("placed"), code.fresh("threads")
+        for index in range(size + 1):
+            known = (
+                code.external("out")
+                if index == size
+                else code.load("ptr", f"getelementptr (ptr, ptr @names, i64 {index})")
+            )
+            this, other = code.fresh("this"), code.fresh("other")
+            code.do(
+                f"br i1 {code.put(f'icmp eq ptr {name}, {known}')}, label %{this}, label %{other}"
+            )
+            code.label(this)
+            place = code.offset(ordered, index, 8)
+            _require(code, code.put(f"icmp eq ptr {code.load('ptr', place)}, null"))
+            code.store("ptr", value, place)
+            code.jump(placed)
+            code.label(other)
+        code.jump(threads)
+        code.label(threads)
+        _require(code, code.put(f"icmp eq ptr {name}, {code.external('threads')}"))
+        _require(code, code.put(f"icmp eq ptr {value}, {code.external('one')}"))
+        code.jump(placed)
+        code.label(placed)
+
+
+def _check_arguments(
+    code: Code, inputs: tuple[Port, ...], values: str, records: str, header: int
+) -> str:
     """Check all arguments, fill their records, and return the batch size, -1 for a single state."""
-    _require(code, code.put(f"icmp eq i64 %count, {len(inputs)}"))
     batch = "-1"
     for index, port in enumerate(inputs):
-        argument = code.load("ptr", code.offset("%arguments", index, 8))
+        argument = code.load("ptr", code.offset(values, index, 8))
         check = _check_number if port.shape in ((), (1,)) else _check_array
         data, step, batch = check(code, port, argument, batch, header)
         _record(code, records, index, data, step)
@@ -159,16 +229,16 @@ def _record(code: Code, records: str, index: int, data: str, step: str) -> None:
 
 
 def _take_results(
-    code: Code, program: KernelProgram, records: str, sizes: tuple[str, str], header: int
+    code: Code,
+    program: KernelProgram,
+    answer: str,
+    records: str,
+    sizes: tuple[str, str],
+    header: int,
 ) -> str:
     """Check ``out=``: arrays of the right shape that share no memory with anything else."""
     inputs, outputs = program.graph.inputs, program.graph.outputs
     batch, rows = sizes
-    count = code.load("i64", code.offset("%keywords", header))
-    _require(code, code.put(f"icmp eq i64 {count}, 1"))
-    name = code.load("ptr", code.offset("%keywords", ITEMS))
-    _require(code, code.put(f"icmp eq ptr {name}, {code.external('out')}"))
-    answer = code.load("ptr", code.offset("%arguments", "%count", 8))
     arrays = [answer]
     if len(outputs) != 1:
         kind = code.load("ptr", code.offset(answer, header - 8))

@@ -18,7 +18,7 @@ from framefree.kernel.entry import CONTIGUOUS_ALIGNED, DATA, DESCR, DIMENSIONS, 
 
 HEADER = object.__basicsize__
 _API = {"PyArray_Type": 2, "PyArray_New": 93}  # places in NumPy's table of C functions
-OUT = sys.intern("out")
+OUT, THREADS = sys.intern("out"), sys.intern("threads")
 _METH_FASTCALL_KEYWORDS = 0x0080 | 0x0002
 
 
@@ -36,7 +36,8 @@ def addresses() -> "ctypes.Array[ctypes.c_void_p]":
     """Return the table of addresses, in the order of `EXTERNALS`."""
     places = {name: _numpy_function(place) for name, place in _API.items()}
     places["float64"] = id(np.dtype(np.float64))
-    places["out"] = id(OUT)
+    places["out"], places["threads"] = id(OUT), id(THREADS)
+    places["one"] = id(1)  # small integers exist once
     for name in LIBM:
         places[name] = _function_address(_math_library(), name)
     for name in EXTERNALS:

@@ -3,12 +3,14 @@
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 
 import casadi as ca
 from numpy.typing import ArrayLike
 
+from framefree.kernel import cache as kept
 from framefree.kernel import interpreter
-from framefree.kernel.build import build
+from framefree.kernel.build import build, known_key, store_pointer, stored_code
 from framefree.kernel.c_source import CSource, c_source
 from framefree.kernel.call import Caller
 from framefree.kernel.graph import CompileError, Graph, Port
@@ -142,7 +144,33 @@ def compile(
     target = host(lanes)
     binary, layout = build(function, inputs, outputs, target, cache)
     caller = Caller(function.name(), inputs, outputs, load_object(binary, target), layout)
-    return _make(function, inputs, outputs, caller)
+    return make_kernel(caller, lambda: function)
+
+
+def compile_known(
+    identity: bytes | None,
+    trace: Callable[[], tuple[ca.Function, Mapping[str, tuple[int, ...]]]],
+) -> Kernel:
+    """Compile a function that is known before it is traced: a second start need not trace it.
+
+    Parameters
+    ----------
+    identity : bytes or None
+        All that the function depends on, but for this package's kernels; None if that is unknown.
+    trace : callable
+        Gives the function and the shapes of its inputs and outputs, as for `compile`.
+    """
+    target = host(None)
+    key = known_key(identity, target) if identity is not None and kept.enabled() else None
+    if key is not None and (known := stored_code(key)) is not None:
+        name, inputs, outputs, binary, layout = known
+        caller = Caller(name, inputs, outputs, load_object(binary, target), layout)
+        return make_kernel(caller, lambda: trace()[0])
+    function, shapes = trace()
+    kernel = compile(function, shapes=shapes)
+    if key is not None:
+        store_pointer(key, function, kernel.inputs, kernel.outputs, target)
+    return kernel
 
 
 def function_graph(function: ca.Function, scalars: Iterable[str] = ()) -> Graph:
@@ -170,17 +198,18 @@ def _restore(serial: str, shapes: dict[str, tuple[int, ...]]) -> Kernel:
     return compile(ca.Function.deserialize(serial), shapes=shapes)
 
 
-def _make(function, inputs, outputs, caller: Caller) -> Kernel:
-    call = caller
+def make_kernel(caller: Caller, function: Callable[[], ca.Function], **members: object) -> Kernel:
+    """Return the kernel that calls compiled code; `function` gives what it was compiled from."""
+    call, name = caller, caller.name
     if interpreter.available():
-        name = function.name()
         call = interpreter.builtin(caller.native.entry, name, f"Compiled {name}.", caller)
+    members |= {"__call__": call, "__doc__": Kernel.__doc__}
+    members["function"] = cached_property(lambda _: function())
     # A class of its own: the interpreter looks `__call__` up on the class, and a builtin found
     # there is called as it is, without a detour through Python.
-    kernel = type("Kernel", (Kernel,), {"__call__": call, "__doc__": Kernel.__doc__})()
-    kernel.name, kernel.function = function.name(), function
-    kernel.inputs, kernel.outputs = inputs, outputs
-    kernel._caller = caller
+    kernel = type("Kernel", (Kernel,), members)()
+    kernel.name, kernel._caller = name, caller
+    kernel.inputs, kernel.outputs = caller.inputs, caller.outputs
     return kernel
 
 

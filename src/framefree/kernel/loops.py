@@ -26,11 +26,10 @@ import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import casadi as ca
 
-from framefree.kernel import cache, interpreter
+from framefree.kernel import cache
 from framefree.kernel.batch import define_outer
 from framefree.kernel.build import VERSIONS
 from framefree.kernel.c_source import CSource
@@ -40,7 +39,7 @@ from framefree.kernel.code import Module, bits
 from framefree.kernel.entry import define_entry
 from framefree.kernel.graph import CompileError, Graph, Port
 from framefree.kernel.interpreter import HEADER
-from framefree.kernel.kernel import Kernel
+from framefree.kernel.kernel import Kernel, make_kernel
 from framefree.kernel.loopcode import define_run, define_tiles, define_variant, define_walk
 from framefree.kernel.native import Native, TileLayout, compile_object, load_object
 from framefree.kernel.optimise import optimise
@@ -317,18 +316,7 @@ class Calls:
         return self._kernel(caller)
 
     def _kernel(self, caller: Caller) -> Kernel:
-        call = caller
-        if interpreter.available():
-            call = interpreter.builtin(
-                caller.native.entry, self.name, f"Compiled {self.name}.", caller
-            )
-        members = {"__call__": call, "__doc__": Kernel.__doc__}
-        members["function"] = cached_property(lambda _: self.function())
-        members["c_source"] = lambda _, name=None: self.c_source(name)
-        kernel = type("Kernel", (Kernel,), members)()
-        kernel.name, kernel._caller = self.name, caller
-        kernel.inputs, kernel.outputs = self._ports
-        return kernel
+        return make_kernel(caller, self.function, c_source=lambda _, name=None: self.c_source(name))
 
     @property
     def _ports(self) -> tuple[tuple[Port, ...], tuple[Port, ...]]:

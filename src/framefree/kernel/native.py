@@ -2,7 +2,8 @@
 
 import ctypes
 import functools
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import llvmlite.binding as llvm
@@ -45,6 +46,17 @@ class Native:
     run: Callable[..., int]
     rollout: Callable[..., int] | None
     engine: llvm.ExecutionEngine = field(repr=False)  # owns the code
+
+    def tell_names(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Tell the code the names of its inputs, for calls by keyword.
+
+        They are compared by identity, as the interpreter itself does first, so the caller must hold
+        on to what is returned.
+        """
+        interned = tuple(map(sys.intern, names))
+        place = ctypes.CFUNCTYPE(ctypes.c_void_p)(self.engine.get_function_address("names_address"))
+        (ctypes.c_void_p * len(names)).from_address(place())[:] = [id(name) for name in interned]
+        return interned
 
 
 @dataclass(frozen=True)

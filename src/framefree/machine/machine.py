@@ -11,8 +11,6 @@ import numpy as np
 from framefree.machine import edit, state, tunable
 from framefree.machine.body import WORLD
 from framefree.machine.description import Description
-from framefree.machine.formats.write_mjcf import to_mjcf
-from framefree.machine.formats.write_urdf import to_urdf
 from framefree.machine.joint import Joint
 from framefree.machine.layouts import EngineLayout, layout
 from framefree.machine.parameters import Parameters
@@ -313,10 +311,14 @@ class Machine(Description):
 
         `without` names elements to leave out although they change the motion, such as "spring".
         """
+        from framefree.machine.formats.write_mjcf import to_mjcf
+
         return to_mjcf(self, without=without, meshes=meshes)
 
     def to_urdf(self, *, without: Any = ()) -> str:
         """Return the machine as URDF text; what the format cannot say is refused by name."""
+        from framefree.machine.formats.write_urdf import to_urdf
+
         return to_urdf(self, without=without)
 
     def to_dict(self) -> dict[str, Any]:

@@ -5,22 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import replace
+from importlib import import_module
 
 import numpy as np
 
 from framefree.machine.formats.digits import loop_tolerance
 from framefree.machine.formats.markup import Element, ReadError, parse
-from framefree.machine.formats.mjcf import read_mjcf
 from framefree.machine.formats.options import ReadOptions
-from framefree.machine.formats.sdf import read_sdf
 from framefree.machine.formats.sidecar import Sidecar, with_sidecar
 from framefree.machine.formats.source import Packages, source_of
-from framefree.machine.formats.urdf import read_urdf
 from framefree.machine.joint import FRICTION_WIDTH
 from framefree.machine.machine import Machine
 
 _ROOTS = {"robot": "urdf", "mujoco": "mjcf", "mujocoinclude": "mjcf", "sdf": "sdf"}
-_READERS = {"urdf": read_urdf, "mjcf": read_mjcf, "sdf": read_sdf}
+_READERS = {"urdf": "read_urdf", "mjcf": "read_mjcf", "sdf": "read_sdf"}
+"""Formats, each also the name of its module, which is loaded when it is needed."""
 
 
 def read(
@@ -100,8 +99,9 @@ def read(
             f"{source.name}, line {root.line}: a model file starts with <robot> (URDF), <mujoco> "
             f"(MJCF) or <sdf> (SDFormat), got <{root.tag}>"
         )
+    reader = getattr(import_module(f"framefree.machine.formats.{kind}"), _READERS[kind])
     with np.errstate(all="ignore"):  # overflow ends as a number that is not finite, and is refused
-        machine = _with_friction(_READERS[kind](source, root, options), friction_width)
+        machine = _with_friction(reader(source, root, options), friction_width)
         if loops is not None:
             machine = _closed_by(machine, loops, kind)
     if not machine.loops:

@@ -13,6 +13,7 @@ A formulation is a subclass of `Equations` that
 Tracing and compiling happen when a quantity is first asked for.
 """
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
@@ -22,9 +23,10 @@ import casadi as ca
 import numpy as np
 
 from framefree.errors import FramefreeError
-from framefree.kernel import Kernel, compile
+from framefree.kernel import Kernel, compile_known
 from framefree.machine import Machine
 from framefree.motion.groups import Group
+from framefree.motion.identity import identity
 from framefree.motion.quantities import (
     FORCED,
     FRAMES,
@@ -134,6 +136,8 @@ class Equations(ABC):
         Whether states must be brought back onto constraints after every step (`restore`).
     functions : mapping
         Name of a quantity to its `casadi.Function`.
+    made_by : (str, dict) or None
+        Formulation and options by which `framefree.equations` made them from their machine.
     """
 
     name: str
@@ -145,6 +149,7 @@ class Equations(ABC):
     own: Mapping[str, Recipe] = {}
     rheonomic: bool = False
     keeps: bool = False
+    made_by: tuple[str, Mapping[str, Any]] | None = None
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
@@ -266,9 +271,19 @@ class Equations(ABC):
     def kernel(self, name: str) -> Kernel:
         """Return the compiled call of any quantity in `functions`."""
         if name not in self._kernels:
-            function, shapes = self.functions.traced(name)
-            self._kernels[name] = compile(function, shapes=shapes)
+            key = self._identity_of(name)
+            self._kernels[name] = compile_known(key, lambda: self.functions.traced(name))
         return self._kernels[name]
+
+    @cached_property
+    def _identity(self) -> bytes | None:
+        return None if self.made_by is None else identity(self.machine, *self.made_by)
+
+    def _identity_of(self, name: str) -> bytes | None:
+        """Return what a quantity depends on, as a digest, so that kept code needs no tracing."""
+        if self._identity is None:
+            return None
+        return hashlib.sha256(self._identity + name.encode()).digest()
 
     def numbers(self, name: str, parameters: Any = None, **inputs: Any) -> list[np.ndarray]:
         """Return the outputs of a quantity at one state, by the graph interpreter, not compiled.

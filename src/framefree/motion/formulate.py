@@ -79,7 +79,10 @@ def equations(
             raise EquationsError(
                 f"the {formulation} formulation has no option `{name}`; it has: {listed}"
             )
-    return make(machine, **options)
+    made = make(machine, **options)
+    if not own_coordinates:
+        made.made_by = formulation, options
+    return made
 
 
 def _loaded(formulation: str) -> Callable[..., Equations]:

@@ -77,8 +77,6 @@ class Tree(Equations):
         }
         self.x_names, self.v_names = machine.x_names, machine.v_names
         self.group = JointGroup(machine)
-        self.links: list[Link] = links_of(machine)
-        self.gravity_vector: Matrix = ca.SX(constant(machine.gravity))
 
     def at(self, x: Matrix, v: Matrix | None = None, t: Any = 0) -> TreeState:
         """Return the state (x, v); without v the machine is at rest."""
@@ -97,6 +95,16 @@ class Tree(Equations):
         return deviation(self.machine, x, v, a)
 
     # ------------------------------------------------------------------ constants of the machine
+
+    @cached_property
+    def links(self) -> list[Link]:
+        """The bodies as the recursions see them: fixed joints are gone, parents come first."""
+        return links_of(self.machine)
+
+    @cached_property
+    def gravity_vector(self) -> Matrix:
+        """Acceleration of free fall in world axes, m/s^2."""
+        return ca.SX(constant(self.machine.gravity))
 
     @cached_property
     def inertias(self) -> list[Inertia]:
