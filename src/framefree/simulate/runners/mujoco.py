@@ -5,8 +5,9 @@ generalised forces: springs, dampers and interactions between frames, a fluid ot
 (its added mass by the acceleration that our own equations give), smooth Coulomb friction, damping
 and springs that differ between the axes of a joint, actuators and tendons that MJCF does not have,
 disturbances, and constraints of the user. Forces that resist velocity strongly, as friction of
-contacts does, are taken at the end of the step (`mujoco_drag`). Stops are off, and contacts unless they are asked for:
-then MuJoCo solves them (`mujoco_contacts`), and our forces of contact are left out.
+contacts does, are taken at the end of the step (`mujoco_drag`). Stops are off, and contacts unless
+they are asked for: then MuJoCo solves them (`mujoco_contacts`), and our forces of contact are left
+out.
 """
 
 from collections.abc import Mapping
