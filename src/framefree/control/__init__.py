@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from framefree.control.computed_torque import ComputedTorque
-    from framefree.control.contact import HybridControl
+    from framefree.control.contact import HybridControl, PassiveImpedance
     from framefree.control.estimation import EncoderFilter, ForceObserver, InvariantFilter
     from framefree.control.function_law import FunctionLaw
     from framefree.control.impedance import Impedance
@@ -66,6 +66,7 @@ _PLACES = {
     "InvariantFilter": "framefree.control.estimation",
     "FunctionLaw": "framefree.control.function_law",
     "HybridControl": "framefree.control.contact",
+    "PassiveImpedance": "framefree.control.contact",
     "Impedance": "framefree.control.impedance",
     "AnyLaw": "framefree.control.law",
     "Command": "framefree.control.law",
@@ -133,6 +134,7 @@ __all__ = [
     "Observing",
     "OpenLoop",
     "PDGravity",
+    "PassiveImpedance",
     "PassivityControl",
     "PoseControl",
     "PrototypeControl",

@@ -1,5 +1,6 @@
-"""Laws of machines that touch: motion and force of a frame."""
+"""Laws of machines that touch: motion, force and impedance of a frame."""
 
 from framefree.control.contact.hybrid import HybridControl
+from framefree.control.contact.passive_impedance import PassiveImpedance
 
-__all__ = ["HybridControl"]
+__all__ = ["HybridControl", "PassiveImpedance"]
