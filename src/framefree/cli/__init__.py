@@ -30,6 +30,7 @@ from framefree.cli.arguments import (
     task_of,
 )
 from framefree.cli.campaign import campaign
+from framefree.cli.export import export
 from framefree.cli.printing import err, first_line, out, print_result, rows_of, table_of
 from framefree.errors import FramefreeError, FramefreeWarning
 
@@ -64,6 +65,7 @@ def _options(
 
 
 app.command(cls=ScenarioCommand)(campaign)
+app.command(cls=ScenarioCommand)(export)
 
 
 def _marked(scenario: Any) -> str:
@@ -266,26 +268,6 @@ def check(
         if page is not None:
             out.print(f"report: {page}", highlight=False)
     raise typer.Exit(0 if report.ok else 1)
-
-
-@app.command()
-def export(
-    machine: MachineName,
-    quantity: Annotated[str, typer.Argument(help="forward, inverse, mass, coriolis, ...")],
-    base: Base = None,
-    formulation: Annotated[str, typer.Option(help="tree, maximal, ...")] = "tree",
-    folder: Annotated[Path, typer.Option("--out", help="Folder for the C files.")] = Path(),
-    packages: PackageFolders = None,
-    without: LeftOut = None,
-) -> None:
-    """Write a quantity of a machine's equations as C source with a header."""
-    from framefree.files import check_place
-    from framefree.motion import equations
-
-    check_place(folder / f"{quantity}.c", guard=True)
-    eom = equations(machine_of(machine, base, packages, without), formulation)
-    for path in eom.kernel(quantity).c_source().write(folder):
-        out.print(f"written: {path}", highlight=False)
 
 
 @app.command()

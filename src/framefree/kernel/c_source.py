@@ -2,7 +2,7 @@
 
 The text needs no library but libm, allocates nothing and keeps no state. It does the operations of
 the native kernel in the same order, with the C library's elementary functions, so that the two
-agree to the last places of those functions; where none occurs and both fuse, they agree to the bit.
+agree to the last places of those functions; where none occurs they agree to the bit.
 """
 
 import math
@@ -15,6 +15,7 @@ from framefree.files import write_files
 from framefree.kernel.graph import BINARY, TRUTHS, UNARY, Graph, Node, Port
 from framefree.kernel.optimise import optimise
 from framefree.kernel.program import KernelProgram, Stage, lay_out
+from framefree.kernel.single_c import in_single
 
 # Words that a compiler of C or C++ keeps for itself, and names that <math.h> takes.
 KEYWORDS = """
@@ -85,10 +86,13 @@ SOURCE = """\
 #endif
 """
 FMA = """
-#ifdef FP_FAST_FMA
-#define FMA(a, b, c) fma(a, b, c)
-#else
+/* Fused where the kernel on the desk fuses: then both agree to the bit. Where the processor has no
+ * such instruction, -DUNFUSED is faster and differs by roundings.
+ */
+#ifdef UNFUSED
 #define FMA(a, b, c) ((a) * (b) + (c))
+#else
+#define FMA(a, b, c) fma(a, b, c)
 #endif
 """
 DEFINITIONS = {
@@ -145,11 +149,21 @@ class CSource(NamedTuple):
         Name of the function, and of the files without their endings.
     source, header : str
         Their texts.
+    stack : int
+        Bytes of stack that its workspace takes.
     """
 
     name: str
     source: str
     header: str
+    stack: int = 0
+
+    def single(self) -> "CSource":
+        """Return the function in single precision; see `framefree.kernel.single_c`."""
+        words = f"needs {self.stack} bytes"
+        header = self.header.replace(words, f"needs {self.stack // 2} bytes")
+        texts = in_single(self.source), in_single(header)
+        return CSource(self.name, *texts, self.stack // 2)
 
     def write(self, folder: str | Path) -> tuple[Path, Path]:
         """Write `<name>.c` and `<name>.h` into a folder, made if missing; return their paths.
@@ -239,7 +253,7 @@ class FunctionWriter:
         )
         used = {node[0] for node in self.graph.nodes}
         text = SOURCE.format(name=self.name) + helpers(used)
-        return CSource(self.name, text + self.function(), header)
+        return CSource(self.name, text + self.function(), header, 8 * self.work)
 
     @property
     def signature(self) -> str:

@@ -119,9 +119,9 @@ class _Writer:
                 for own, (port, _) in zip(self.outputs, self.program.outputs, strict=True)
             ],
             signature,
-            8 * self.program.slots + max(self.stacks, default=0),
+            stack := 8 * self.program.slots + max(self.stacks, default=0),
         )
-        return CSource(self.name, "".join(parts), header)
+        return CSource(self.name, "".join(parts), header, stack)
 
     def _lines(self) -> list[str]:
         """Return the statements of the function itself."""

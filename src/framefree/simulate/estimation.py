@@ -166,15 +166,35 @@ class Estimation:
         `measured` are x and v where there are no estimators; `held` is the command that has acted
         since the period before, `drive` the state of the drive now.
         """
-        own, drive_before = self._split(memory, drive.shape[0])
-        first, *parts, observed = own
-        x, v = (self.known.x(measured[0]), self.known.v(measured[1]))
+        count = memory.shape[0] - self.own_size(drive.shape[0])
+        readings: dict[str, Reading] = {}
+        kept = ca.SX(0, 1)
+        if self.sensors is not None:
+            readings, kept = self.sensors.read(memory[:count, :], state, acting, noise)
+        law_state = self.known.x(measured[0]), self.known.v(measured[1])
+        estimated = self.from_readings(memory[count:, :], readings, law_state, drive, held)
+        return estimated._replace(memory=ca.densify(ca.vertcat(kept, estimated.memory)))
+
+    def own_size(self, drives: int) -> int:
+        """Return the size of the memory without that of the sensors, `drives` that of the drive."""
+        return sum(self._sizes) + (drives if self.observer is not None else 0)
+
+    def from_readings(
+        self,
+        memory: Matrix,
+        readings: Mapping[str, Reading],
+        measured: tuple[Matrix, Matrix],
+        drive: Matrix,
+        held: Matrix,
+    ) -> Estimated:
+        """Return what is known from the readings of sensors, with the memory of what reads them.
+
+        `measured` are x and v of the law's machine where there are no estimators.
+        """
+        parts, observed, drive_before = self._split(memory, drive.shape[0])
+        x, v = measured
         kept: list[Matrix] = []
         signals: dict[str, Matrix] = {}
-        readings: dict[str, Reading] = {}
-        if self.sensors is not None:
-            readings, following = self.sensors.read(first, state, acting, noise)
-            kept.append(following)
         if self.estimators:
             x, v = ca.SX(self.model.nx, 1), ca.SX(self.model.nv, 1)
             for estimator, part in zip(self.estimators, parts, strict=True):
@@ -197,13 +217,12 @@ class Estimation:
         measured_too = {name: readings[name].value for name in self.measures}
         return Estimated(x, v, force, following, signals | measured_too, measured_too)
 
-    def _split(self, memory: Matrix, drives: int) -> tuple[list[Matrix], Matrix]:
-        """Return memories of the sensors, of every estimator and of the observer; and the drive."""
-        drives = drives if self.observer is not None else 0
-        sizes = [memory.shape[0] - sum(self._sizes) - drives, *self._sizes, drives]
+    def _split(self, memory: Matrix, drives: int) -> tuple[list[Matrix], Matrix, Matrix]:
+        """Return memories of every estimator and of the observer; and the drive."""
+        sizes = [*self._sizes, drives if self.observer is not None else 0]
         ends = np.cumsum([0, *sizes]).tolist()
-        *own, drive = (memory[a:b, :] for a, b in pairwise(ends))
-        return own, drive
+        *own, observed, drive = (memory[a:b, :] for a, b in pairwise(ends))
+        return own, observed, drive
 
     def _inputs(self, drive: Matrix, held: Matrix) -> Matrix:
         """Return the model's inputs at a state of the drive."""

@@ -27,15 +27,21 @@ LAW_OUTPUT_NOW = "law_output_now"
 def native_step(loop: ControlLoop, integrator: ExplicitIntegrator) -> Calls:
     """Return one step of the loop by an explicit integrator: from all states to their next ones."""
     calls = Calls("step")
-    inputs = loop_inputs(calls, loop)
+    write_native_step(calls, loop, integrator, loop_inputs(calls, loop))
+    return calls
+
+
+def write_native_step(
+    calls: Calls, loop: ControlLoop, integrator: ExplicitIntegrator, inputs: dict[str, Block]
+) -> None:
+    """Append one step of the loop, with its outputs, to a program that has its inputs in blocks."""
     if not loop.ratio:
         _write_continuous(calls, loop, integrator, inputs)
-        return calls
+        return
     given = {**inputs, "law_output": write_law(calls, loop, inputs)}
     step = loop.step(integrator)
     outputs = [calls.output(name, (step.numel_out(k),)) for k, name in enumerate(step.name_out())]
     calls.call(step, [given[name] for name in loop.symbols], outputs)
-    return calls
 
 
 def loop_inputs(calls: Calls, loop: ControlLoop) -> dict[str, Block]:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,21 @@ from framefree.simulate.place import RunPlace
 
 RECORDED = "recorded-"
 """What runs of a scenario are called until it names them, with their number."""
+
+
+class RunSetup(NamedTuple):
+    """The objects that a run was made of.
+
+    Attributes
+    ----------
+    options : SimulationOptions
+        The integrator chosen.
+    scene : Scene
+        The first one: machine, law, reference, first state.
+    """
+
+    options: Any
+    scene: Any
 
 
 @dataclass(frozen=True)
@@ -43,6 +58,8 @@ class Run:
         it goes on, "running".
     channels : tuple of Channel
         Names and units of all entries.
+    setup : RunSetup or None
+        The objects that the run was made of, for export; None in a loaded run.
     """
 
     machine: Machine | None
@@ -54,6 +71,7 @@ class Run:
     signals: dict[str, np.ndarray] = field(repr=False)
     meta: dict[str, Any] = field(repr=False)
     channels: tuple[Channel, ...] = field(repr=False)
+    setup: RunSetup | None = field(default=None, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.t)

@@ -31,7 +31,7 @@ from framefree.simulate.options import SimulationOptions
 from framefree.simulate.progress import ProgressReport, interruptible, reporting
 from framefree.simulate.reclosing import closed_again
 from framefree.simulate.record import Recorder
-from framefree.simulate.run import Run
+from framefree.simulate.run import Run, RunSetup
 from framefree.simulate.runners import Adaptive
 from framefree.simulate.segment import Segment
 from framefree.simulate.sensors import Sensor
@@ -239,7 +239,8 @@ def simulate(
             FramefreeWarning,
             stacklevel=STACK,
         )
-    return recorder.close("finished" if done else "interrupted", subject)
+    run = recorder.close("finished" if done else "interrupted", subject)
+    return dataclasses.replace(run, setup=RunSetup(options, scene))
 
 
 def _simulate(

@@ -9,7 +9,9 @@ To add one, write a file with a frozen dataclass that subclasses `Scenario` and 
    runs on several plants has ``plant: str = "native"``;
 4. ``run(progress)``: simulates and returns an `Outcome`;
 5. ``extras``: names of the extras of this package that it needs, as in "models";
-6. ``learning()``, where something is to be learned in rounds: what `framefree learn` learns.
+6. ``learning()``, where something is to be learned in rounds: what `framefree learn` learns;
+7. ``judged``: name of the run that its promises judge, where it is not the first of its outcome:
+   what `framefree export` takes.
 
 Metrics are flat, in snake_case, with the unit as suffix (``_m``, ``_rad``, ``_deg``, ``_s``).
 """
@@ -81,6 +83,14 @@ class Outcome:
         """Whether all promises hold."""
         return all(promise.holds for promise in self.promises)
 
+    def run_named(self, key: str) -> Run:
+        """Return a run by its name; without one, the first."""
+        if not self.runs:
+            raise FramefreeError("the scenario has made no run")
+        if key and key not in self.runs:
+            raise FramefreeError(f"there is no run `{key}`; there are: {', '.join(self.runs)}")
+        return self.runs[key] if key else next(iter(self.runs.values()))
+
 
 @dataclass(frozen=True)
 class Scenario(ABC):
@@ -88,6 +98,7 @@ class Scenario(ABC):
 
     name: ClassVar[str]
     extras: ClassVar[tuple[str, ...]] = ()
+    judged: ClassVar[str] = ""
 
     @abstractmethod
     def run(self, progress: bool | None = None) -> Outcome:

@@ -1,0 +1,106 @@
+"""The command `framefree export`."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from framefree.cli.arguments import (
+    Base,
+    LeftOut,
+    PackageFolders,
+    machine_of,
+    scenario_of,
+)
+from framefree.cli.printing import err, out
+from framefree.errors import FramefreeError
+
+PARTS = ("law", "plant", "loop")
+FORMATS = ("c",)
+
+
+def export(
+    name: Annotated[
+        str, typer.Argument(help="A scenario (for law, plant, loop), a machine or a model file.")
+    ],
+    what: Annotated[
+        str, typer.Argument(help="law, plant or loop; or a quantity: forward, inverse, mass, ...")
+    ],
+    folder: Annotated[
+        Path | None,
+        typer.Option("--out", help="Folder to write to; default here, or NAME-WHAT."),
+    ] = None,
+    form: Annotated[str, typer.Option("--format", help="c.")] = "c",
+    key: Annotated[
+        str, typer.Option("--run", help="Which run; default the one that the promises judge.")
+    ] = "",
+    single: Annotated[
+        bool, typer.Option("--single", help="Single precision; the report says what is lost.")
+    ] = False,
+    own_name: Annotated[
+        str | None, typer.Option("--name", help="Of the functions in C; default controller, ...")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; may be repeated."),
+    ] = None,
+    plant: Annotated[str | None, typer.Option(help="native or mujoco.")] = None,
+    base: Base = None,
+    formulation: Annotated[str, typer.Option(help="tree, maximal, ...")] = "tree",
+    packages: PackageFolders = None,
+    without: LeftOut = None,
+) -> None:
+    """Write law, plant or loop of a scenario, or a quantity of a machine, as C source or an FMU."""
+    if form not in FORMATS:
+        raise FramefreeError(f"`--format` must be one of {', '.join(FORMATS)}, got `{form}`")
+    if what in PARTS:
+        target = folder or Path(f"{name}-{what}")
+        _export_scenario(name, what, target, form, key, single, own_name, settings or [], plant)
+        return
+    for option, used in (("--format fmu", form != "c"), ("--run", key), ("--single", single)):
+        if used:
+            raise FramefreeError(
+                f"`{option}` is for law, plant and loop of a scenario, not for `{what}`"
+            )
+    _export_quantity(machine_of(name, base, packages, without), what, formulation, folder or Path())
+
+
+def _export_quantity(machine: Any, quantity: str, formulation: str, folder: Path) -> None:
+    from framefree.files import check_place
+    from framefree.motion import equations
+
+    check_place(folder / f"{quantity}.c", guard=True)
+    eom = equations(machine, formulation)
+    for path in eom.kernel(quantity).c_source().write(folder):
+        out.print(f"written: {path}", highlight=False, soft_wrap=True)
+
+
+def _export_scenario(
+    name: str,
+    what: str,
+    folder: Path,
+    form: str,
+    key: str,
+    single: bool,
+    own_name: str | None,
+    settings: list[str],
+    plant: str | None,
+) -> None:
+    from framefree.export import export_c
+    from framefree.export.struct_c import check_name
+    from framefree.files import check_place
+
+    scenario = scenario_of(name, settings, plant)
+    usual = {"law": "controller"}.get(what, what)
+    check_name(own_name or usual)
+    if form == "c":
+        check_place(folder / f"{own_name or usual}.c", guard=True)
+    err.print(f"running {name} ...", style="dim", highlight=False)
+    outcome = scenario.run(progress=None)
+    run = outcome.run_named(key or scenario.judged)
+    result = export_c(run, what, folder, name=own_name, single=single)
+    paths = result.paths
+    if result.report is not None:
+        out.print(result.report.text(), highlight=False, markup=False)
+    for path in paths:
+        out.print(f"written: {path}", highlight=False, soft_wrap=True)
