@@ -7,6 +7,7 @@ import casadi as ca
 import numpy as np
 
 from framefree.control.law import ControlError
+from framefree.control.passive.goals import GoalError, goal_velocity
 from framefree.control.passive.law import CommandedState, PassiveLaw, ReferenceVelocity
 from framefree.control.passive.potentials import (
     check_joints,
@@ -14,7 +15,6 @@ from framefree.control.passive.potentials import (
     rotation_potential,
 )
 from framefree.control.passive.tracking import joint_symbols
-from framefree.control.qp.factor import SymmetricFactor
 from framefree.control.shared.frame_error import frame_signals
 from framefree.control.shared.gains import vector_gain
 from framefree.geometry import se3
@@ -88,7 +88,7 @@ class EndEffectorPassivity(PassiveLaw):
         set_field(self, "posture", np.array(
             self.machine.neutral() if self.posture is None else self.posture, float))  # fmt: skip
         self.machine.validate(self.posture)
-        check_joints(self.machine, self.joints, np.ones(n))
+        check_joints(self.machine, self.joints, np.ones(len(self.joint_places)))
 
     @property
     def needs(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -115,25 +115,19 @@ class EndEffectorPassivity(PassiveLaw):
         carried = ca.vertcat(R.T @ R_d @ twist_d[:3], turn.carried)
         # Paces are by error, not by force: rates / stiffness is the Lambda of the other laws.
         pace = ca.DM(np.repeat(self.rates / self.stiffness, 3)) * g
-        J_w = J @ at.N
-        A = SymmetricFactor(J_w @ ca.diag(ca.DM(1 / self.weights)) @ J_w.T)
-        w_p = self._posture_velocity(at)
-        missing = carried - pace - J @ at.drift - J_w @ w_p
-        w_r = w_p + (J_w.T @ A.solve(missing)) / ca.DM(self.weights)
         cosine = (ca.trace(R_d.T @ R) - 1) / 2
         sine = ca.sqrt(ca.sumsqr(turn.gradient)) / self.stiffness[1]
-        signals = {
-            "frame_distance": ca.sqrt(ca.sumsqr(e)),
-            "frame_angle": ca.atan2(sine, cosine),
-            "task_pivot": A.least,
-        }
+        signals = {"frame_distance": ca.sqrt(ca.sumsqr(e)), "frame_angle": ca.atan2(sine, cosine)}
         potential = self.stiffness[0] / 2 * ca.sumsqr(e) + turn.potential
-        return ReferenceVelocity(w_r, J_w.T @ g, potential, ca.dot(g, pace), signals)
+        error = GoalError(potential, g, carried, pace, J)
+        return goal_velocity(at, [error], self.weights, self._posture_velocity(at), signals)
 
     def _posture_velocity(self, at: CommandedState) -> Matrix:
         machine, reference = self.machine, at.reference
         x_d = reference["x"] if self.follow_posture else ca.DM(self.posture)
         v_d = reference["v"] if self.follow_posture else ca.SX(machine.nv, 1)
-        unit = np.ones(len(self.places))
-        e = joint_potentials(machine, self.joints, unit, at.state.x, x_d, v_d)
-        return e.carried - ca.DM(self.posture_gain) * e.gradient
+        e = joint_potentials(
+            machine, self.joints, np.ones(len(self.joint_places)), at.state.x, x_d, v_d
+        )
+        own = self.places_in_joints
+        return e.carried[own, :] - ca.DM(self.posture_gain) * e.gradient[own, :]

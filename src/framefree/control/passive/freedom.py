@@ -7,7 +7,8 @@ velocities w that are left the equations keep their form and their properties,
     M_w = N^T M N,    C_w = N^T (M dN/dt + C N),    dM_w/dt - 2 C_w skew where dM/dt - 2 C is.
 
 To add a kind of freedom, subclass `Freedom` and give ``independent(machine)``, ``basis(state)``
-and, where v is not N w alone, ``drift(state, N, measured)``; ``measures`` where sensors tell it.
+and, where v is not N w alone, ``drift(state, N, measured)``; ``measures`` where sensors tell it;
+``commanded(machine)`` where of a joint some velocities are among w and others not.
 """
 
 from abc import ABC, abstractmethod
@@ -37,7 +38,12 @@ class Freedom(ABC):
 
     @abstractmethod
     def independent(self, machine: Machine) -> tuple[str, ...]:
-        """Names of the joints whose velocities are w, in the machine's order."""
+        """Names of the joints that have velocities among w, in the machine's order."""
+
+    def commanded(self, machine: Machine) -> list[int]:
+        """Return where w stands in v: by default all velocities of the independent joints."""
+        slices = [machine.v_slice[name] for name in self.independent(machine)]
+        return [k for place in slices for k in range(place.start, place.stop)]
 
     @abstractmethod
     def basis(self, state: TreeState) -> Matrix:

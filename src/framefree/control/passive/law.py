@@ -14,7 +14,8 @@ friction are those of the machine; in a current, D and added mass act on relativ
 Against what it does not know a law takes a correction (`framefree.control.unknown`): V gets its
 part, and what is left of an unknown force, d - d_estimated, adds s_v . (d - d_estimated) to dV/dt.
 
-To add a law, subclass `PassiveLaw` and give ``needs``, ``symbols`` and ``follow``.
+To add a law, subclass `PassiveLaw` and give ``needs``, ``symbols`` and ``follow``; ``first_own`` and
+``own_rate`` where what is followed has states of its own, which are kept in the law's memory.
 """
 
 from abc import abstractmethod
@@ -36,7 +37,6 @@ from framefree.control.unknown.corrected import CorrectedLaw
 from framefree.control.unknown.correction import UNITS as CORRECTION_UNITS
 from framefree.control.unknown.correction import (
     Correction,
-    CorrectionChange,
     ReferenceMotion,
     stated,
 )
@@ -60,12 +60,15 @@ class CommandedState(NamedTuple):
     drift : (nv)
         A symbol of its own, as its rate is known.
     reference : dict of str to matrix
+    own : column
+        States of the law's own, a symbol, too.
     """
 
     state: TreeState
     N: Matrix
     drift: Matrix
     reference: Mapping[str, Matrix]
+    own: Matrix
 
 
 class ReferenceVelocity(NamedTuple):
@@ -158,8 +161,18 @@ class PassiveLaw(CorrectedLaw):
     @cached_property
     def places(self) -> list[int]:
         """Where w stands in v."""
+        return self.freedom.commanded(self.machine)
+
+    @cached_property
+    def joint_places(self) -> list[int]:
+        """Where all velocities of the joints stand in v that have any of w."""
         slices = [self.machine.v_slice[name] for name in self.joints]
         return [k for place in slices for k in range(place.start, place.stop)]
+
+    @cached_property
+    def places_in_joints(self) -> list[int]:
+        """Where w stands among those."""
+        return [self.joint_places.index(k) for k in self.places]
 
     @property
     def velocities(self) -> tuple[str, ...]:
@@ -181,7 +194,8 @@ class PassiveLaw(CorrectedLaw):
         if reached < n:
             raise ControlError(
                 f"the actuators of `{machine.name}` reach {reached} of the {n} velocities that "
-                f"{self.name} commands: it needs all"
+                f"{self.name} commands: it needs all, or a `freedom` that says which of them only "
+                "follow, such as Underactuated()"
             )
 
     @cached_property
@@ -207,6 +221,24 @@ class PassiveLaw(CorrectedLaw):
         """Return K s (n)."""
         return ca.DM(self.K) * s
 
+    @property
+    def first_own(self) -> np.ndarray:
+        """First values of the states that what is followed has of its own; none by default."""
+        return np.zeros(0)
+
+    def own_rate(self, at: CommandedState) -> Matrix:
+        """Return their rates at a state."""
+        return ca.SX(0, 1)
+
+    @property
+    def memory(self) -> np.ndarray:
+        """States of the law's own, then those of a correction."""
+        return np.concatenate([self.first_own, super().memory])
+
+    def first_memory(self, x: Matrix, v: Matrix) -> Matrix:
+        """Return their first values."""
+        return ca.vertcat(ca.DM(self.first_own), super().first_memory(x, v))
+
     # ------------------------------------------------------------------ the law
 
     def control(
@@ -215,7 +247,7 @@ class PassiveLaw(CorrectedLaw):
         """Return the inputs at a state."""
         function, names = self.traced
         arguments = [x, v, *(reference[name] for name in (*self.needs, *self.measures))]
-        arguments += [memory] if self.unknown is not None else []
+        arguments += [memory] if len(self.memory) else []
         if len(self.machine.parameters):
             arguments.append(self.machine.parameters.symbols)
         u, *values = function(*arguments)
@@ -226,8 +258,8 @@ class PassiveLaw(CorrectedLaw):
     def traced(self) -> tuple[ca.Function, tuple[str, ...]]:
         """From x, v and the reference signals to u and the signals, with their names.
 
-        Readings of sensors come after the references, then the memory of a correction; its next
-        value and its rate come after the signals.
+        Readings of sensors come after the references, then the memory; its next value and its rate
+        come after the signals.
         """
         machine = self.machine
         x, v = ca.SX.sym("x", machine.nx), ca.SX.sym("v", machine.nv)
@@ -236,12 +268,12 @@ class PassiveLaw(CorrectedLaw):
         sizes = self.freedom.sizes(machine)
         measured = {name: ca.SX.sym(name, sizes[name]) for name in self.measures}
         state = self._tree.at(x, v)
-        u, signals, change = self._traced(state, symbols, measured, memory)
+        u, signals, following = self._traced(state, symbols, measured, memory)
         inputs = [x, v, *(symbols[name][0] for name in self.needs), *measured.values()]
         values = [u, *signals.values()]
-        if self.unknown is not None:
+        if len(self.memory):
             inputs.append(memory)
-            values += [change.memory, change.rate]
+            values += following
         if len(machine.parameters):
             inputs.append(machine.parameters.symbols)
         outputs = [ca.densify(ca.SX(value)) for value in values]
@@ -253,17 +285,18 @@ class PassiveLaw(CorrectedLaw):
         symbols: dict[str, tuple[Matrix, Matrix]],
         measured: Mapping[str, Matrix],
         memory: Matrix,
-    ) -> tuple[Matrix, dict[str, Matrix], CorrectionChange]:
+    ) -> tuple[Matrix, dict[str, Matrix], list[Matrix]]:
         machine, x, v = self.machine, state.x, state.v
         N = ca.SX(self.freedom.basis(state))
         x_rate = machine.rate_matrix(x) @ v
         N_rate = ca.reshape(ca.jtimes(ca.vec(ca.densify(N)), x, x_rate), *N.shape)
         drift, drift_rate = self.freedom.drift(state, N, measured) or (ca.SX(machine.nv, 1),) * 2
         held = ca.SX.sym("drift", machine.nv)
-        at = CommandedState(state, N, held, {name: pair[0] for name, pair in symbols.items()})
-        followed = self.follow(at)
+        own, rest = ca.vertsplit(memory, [0, len(self.first_own), len(self.memory)])
+        at = CommandedState(state, N, held, {name: pair[0] for name, pair in symbols.items()}, own)
+        followed, own_rate = self.follow(at), self.own_rate(at)
         w_r = ca.densify(ca.SX(followed.velocity))
-        moving = [(x, x_rate), (held, drift_rate), *symbols.values()]
+        moving = [(x, x_rate), (held, drift_rate), *symbols.values(), (own, own_rate)]
         w_r_rate = sum(
             (ca.jtimes(w_r, ca.vec(one), ca.vec(rate)) for one, rate in moving), ca.SX(0)
         )
@@ -278,7 +311,7 @@ class PassiveLaw(CorrectedLaw):
         dv_r = N @ w_r_rate + N_rate @ w_r + drift_rate
         D_s = drag_times(state, s_v) if self.drag == "wanted" else ca.SX(machine.nv, 1)
         full = state.inverse(dv_r) - coriolis_times(state, self.form, s_v) - D_s
-        met = self.meet(x, v, memory, ReferenceMotion(N @ w_r + drift, dv_r))
+        met = self.meet(x, v, rest, ReferenceMotion(N @ w_r + drift, dv_r))
         force = N.T @ (full + met.force) - damping - pull
         inputs = self.allocation(ActuatedState(state, N), force)
         change = met.change(s_v, inputs.u)
@@ -291,4 +324,5 @@ class PassiveLaw(CorrectedLaw):
             **dict(zip(followed.signals, further, strict=True)),
             **change.signals,
         }
-        return inputs.u, signals, change
+        following = [ca.vertcat(own, change.memory), ca.vertcat(own_rate, change.rate)]
+        return inputs.u, signals, following

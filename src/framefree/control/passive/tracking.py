@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import casadi as ca
@@ -9,7 +10,7 @@ import numpy as np
 
 from framefree.control.law import Command
 from framefree.control.passive.law import CommandedState, PassiveLaw, ReferenceVelocity
-from framefree.control.passive.potentials import check_joints, joint_potentials
+from framefree.control.passive.potentials import POSITIONS, check_joints, joint_potentials
 from framefree.control.references import Hold
 from framefree.machine.part import set_field
 from framefree.motion.spatial import Matrix
@@ -25,6 +26,11 @@ class PassivityControl(PassiveLaw):
     with the joints' potentials and their gradients g (`framefree.control.passive.potentials`): free
     bases and ball joints have no Euler angles, and no attitude at which the law is not defined.
 
+    Where of a joint some velocities y only follow (`Underactuated`), as sway of a vessel, its
+    position is in Ph all the same and draws those that are commanded. What y does to Ph is then
+    part of dV/dt, and recorded: `following_power` (W), g_y . (y - carried desired velocity). It is
+    all that can make V grow.
+
     Parameters
     ----------
     machine, K, freedom, form, drag, within_limits :
@@ -39,12 +45,25 @@ class PassivityControl(PassiveLaw):
     Lambda: Any = 0.1
 
     needs: ClassVar[tuple[str, ...]] = ("x", "v", "a")
+    units: ClassVar = {**PassiveLaw.units, "following_power": "W"}
 
     def __post_init__(self) -> None:
         super().__post_init__()
         set_field(self, "stiffness", self.gain("stiffness"))
         set_field(self, "Lambda", self.gain("Lambda"))
-        check_joints(self.machine, self.joints, self.stiffness)
+        check_joints(self.machine, self.joints, self._joint_stiffness)
+
+    @cached_property
+    def _joint_stiffness(self) -> np.ndarray:
+        """Stiffness of all velocities of these joints: of a position one, of others that follow 0."""
+        parts, given = [], dict(zip(self.places, self.stiffness, strict=True))
+        for joint in map(self.machine.joint, self.joints):
+            first = self.machine.v_slice[joint.name].start
+            own = np.array([given.get(first + k, 0.0) for k in range(joint.nv)])
+            positions = own[: POSITIONS.get(type(joint.kind), 0)]
+            positions[positions == 0] = positions.max(initial=0.0)
+            parts.append(own)
+        return np.concatenate(parts) if parts else np.zeros(0)
 
     def symbols(self) -> dict[str, tuple[Matrix, Matrix]]:
         """Return x, v and a, with dx/dt = v, dv/dt = a; the rate of a is not needed."""
@@ -57,11 +76,18 @@ class PassivityControl(PassiveLaw):
     def follow(self, at: CommandedState) -> ReferenceVelocity:
         """Return the desired velocity, drawn towards where the joints should be."""
         e = joint_potentials(
-            self.machine, self.joints, self.stiffness, at.state.x, *self.desired(at)
+            self.machine, self.joints, self._joint_stiffness, at.state.x, *self.desired(at)
         )
-        pace = ca.DM(self.Lambda) * e.gradient
-        loss = ca.dot(e.gradient, pace)
-        return ReferenceVelocity(e.carried - pace, e.gradient, e.potential, loss, {})
+        own = self.places_in_joints
+        pull = e.gradient[own, :]
+        pace = ca.DM(self.Lambda) * pull
+        loss, signals = ca.dot(pull, pace), {}
+        left = [k for k in range(e.gradient.shape[0]) if k not in own]
+        if left:
+            places = [self.joint_places[k] for k in left]
+            power = ca.dot(e.gradient[left, :], at.state.v[places, :] - e.carried[left, :])
+            loss, signals = loss - power, {"following_power": power}
+        return ReferenceVelocity(e.carried[own, :] - pace, pull, e.potential, loss, signals)
 
 
 def joint_symbols(machine: Any) -> dict[str, tuple[Matrix, Matrix]]:

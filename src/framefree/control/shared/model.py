@@ -164,7 +164,8 @@ class ActuatedState:
     @cached_property
     def B(self) -> Matrix:
         """Force per unit of every input (n x nu)."""
-        return self.reduced(input_matrix(self.tree))
+        # Exact zeros first: a direction that no input reaches must not count through E.
+        return self.reduced(ca.sparsify(input_matrix(self.tree), 1e-14))
 
     @cached_property
     def input_bias(self) -> Matrix:
