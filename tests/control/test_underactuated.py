@@ -31,7 +31,7 @@ from framefree.machine import (
 from framefree.motion.tree import Tree
 
 
-def copter_arm(rng, joints=3, offset=True):
+def copter_arm(rng, joints=3):
     """A multicopter with an arm: one thrust and three moments for its body."""
     machine = vehicle(rng, fluid=False, thrusters=False, joints=joints)
     columns = np.eye(6)[:, 2:]
@@ -77,7 +77,14 @@ def test_directions_without_input_are_found():
     assert unactuated(vehicle(rng)).shape == (12, 0)
 
 
-@pytest.mark.parametrize("make", [copter_arm, submarine, vessel, lambda r: vessel(r, 0.4)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda rng: copter_arm(rng, 1), lambda rng: submarine(rng, 1), vessel,
+        lambda rng: vessel(rng, 0.4),
+    ],
+    ids=["multicopter", "submarine", "vessel", "vessel with rudder"],
+)  # fmt: skip
 def test_V_has_the_stated_rate_with_the_power_of_what_follows(make):
     rng = np.random.default_rng(1)
     machine = make(rng)
@@ -90,7 +97,7 @@ def test_V_has_the_stated_rate_with_the_power_of_what_follows(make):
 def test_the_unactuated_equation_has_no_input():
     """y accelerates as the freedom says, whatever the inputs are."""
     rng = np.random.default_rng(2)
-    machine, freedom = submarine(rng), Underactuated()
+    machine, freedom = submarine(rng, 1), Underactuated()
     x, v = ca.SX.sym("x", machine.nx), ca.SX.sym("v", machine.nv)
     state = Tree(machine).at(x, v)
     N = freedom.basis(state)
@@ -136,6 +143,6 @@ def test_wrong_uses_are_explained():
         PassivityControl(vessel(rng), freedom=Underactuated(("base.q",)))
     with pytest.raises(ControlError, match="reach 3 of the 4 velocities"):
         PassivityControl(vessel(rng), freedom=Whole())
-    carried = copter_arm(rng).attach(Frame("pod", "link2", placed(rng)), Propeller("jet", "pod"))
+    carried = copter_arm(rng, 1).attach(Frame("pod", "link0", placed(rng)), Propeller("jet", "pod"))
     with pytest.raises(ControlError, match="change with its configuration"):
         PassivityControl(carried, freedom=Underactuated())

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from framefree.control.passive import (
         AdaptivePassivity,
         EndEffectorPassivity,
+        FramesPassivity,
         PassivityControl,
         StationKeeping,
     )
@@ -79,6 +80,7 @@ _PLACES = {
     "Model": "framefree.control.shared.model",
     "ModelState": "framefree.control.shared.model",
     "EndEffectorPassivity": "framefree.control.passive",
+    "FramesPassivity": "framefree.control.passive",
     "PassivityControl": "framefree.control.passive",
     "StationKeeping": "framefree.control.passive",
     "PDGravity": "framefree.control.pd_gravity",
@@ -115,6 +117,7 @@ __all__ = [
     "EndEffectorControl",
     "EndEffectorPassivity",
     "ForceObserver",
+    "FramesPassivity",
     "FunctionLaw",
     "HybridControl",
     "Impedance",

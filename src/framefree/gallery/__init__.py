@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from framefree.errors import FramefreeError
+from framefree.gallery.machines.aerial_arm import aerial_arm
 from framefree.gallery.machines.arms import ball_chain, driven_iiwa, iiwa, revolute_chain
 from framefree.gallery.machines.auv import auv
 from framefree.gallery.machines.balancing import ball_on_plate, cart_pole
@@ -80,6 +81,7 @@ MACHINES: dict[str, Callable[[], Machine]] = {
     "space-arm": space_arm,
     "rover-arm": rover_arm,
     "ship-arm": ship_arm,
+    "aerial-arm": aerial_arm,
     "quadruped": quadruped,
     "chain": chain,
     "revolute-chain": revolute_chain,

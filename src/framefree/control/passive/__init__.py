@@ -3,8 +3,8 @@
 from framefree.control.passive.adaptive import AdaptivePassivity
 from framefree.control.passive.end_effector import EndEffectorPassivity
 from framefree.control.passive.euler import EulerPassivity
-from framefree.control.passive.freedom import CarriedBase, Freedom, FreeFloating, Rolling, Whole
 from framefree.control.passive.frames import FramesPassivity
+from framefree.control.passive.freedom import CarriedBase, Freedom, FreeFloating, Rolling, Whole
 from framefree.control.passive.goals import PassiveGoal
 from framefree.control.passive.law import PassiveLaw
 from framefree.control.passive.lean import HorizontalLean

@@ -7,13 +7,9 @@ import casadi as ca
 import numpy as np
 
 from framefree.control.law import ControlError
-from framefree.control.passive.goals import GoalError, goal_velocity
+from framefree.control.passive.goals import GoalError, goal_velocity, posture_velocity
 from framefree.control.passive.law import CommandedState, PassiveLaw, ReferenceVelocity
-from framefree.control.passive.potentials import (
-    check_joints,
-    joint_potentials,
-    rotation_potential,
-)
+from framefree.control.passive.potentials import check_joints, rotation_potential
 from framefree.control.passive.tracking import joint_symbols
 from framefree.control.shared.frame_error import frame_signals
 from framefree.control.shared.gains import vector_gain
@@ -126,8 +122,4 @@ class EndEffectorPassivity(PassiveLaw):
         machine, reference = self.machine, at.reference
         x_d = reference["x"] if self.follow_posture else ca.DM(self.posture)
         v_d = reference["v"] if self.follow_posture else ca.SX(machine.nv, 1)
-        e = joint_potentials(
-            machine, self.joints, np.ones(len(self.joint_places)), at.state.x, x_d, v_d
-        )
-        own = self.places_in_joints
-        return e.carried[own, :] - ca.DM(self.posture_gain) * e.gradient[own, :]
+        return posture_velocity(self, at, x_d, v_d, self.posture_gain)

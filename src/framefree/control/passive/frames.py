@@ -7,10 +7,17 @@ import casadi as ca
 import numpy as np
 
 from framefree.control.law import ControlError
-from framefree.control.passive.goals import ATTITUDE, GoalError, PassiveGoal, goal_velocity
+from framefree.control.passive.goals import (
+    ATTITUDE,
+    GoalError,
+    PassiveGoal,
+    goal_velocity,
+    posture_velocity,
+)
 from framefree.control.passive.law import CommandedState, PassiveLaw, ReferenceVelocity
 from framefree.control.passive.lean import HorizontalLean, LeaningAttitude
-from framefree.control.passive.potentials import check_joints, joint_potentials
+from framefree.control.passive.potentials import check_joints
+from framefree.control.passive.tracking import joint_symbols
 from framefree.control.shared.frame_error import frame_signals
 from framefree.geometry import se3
 from framefree.machine.part import set_field
@@ -27,9 +34,10 @@ class FramesPassivity(PassiveLaw):
     with the goals of `framefree.control.passive.goals`. There may be as many numbers to follow as
     there are commanded velocities; what motion is left draws joints to a posture. A multicopter
     with three arm joints has seven inputs: three for the place of its gripper in the world, one for
-    its height, three for its attitude, which leans (`HorizontalLean`) so that it comes to its place.
+    its height, three for its attitude, which leans (`HorizontalLean`) so that it gets across.
 
-    Reference signals FRAME.pose, FRAME.twist and FRAME.acceleration of every frame with a goal.
+    Reference signals FRAME.pose, FRAME.twist and FRAME.acceleration of every frame with a goal, and
+    with `follow_posture` x, v, a.
 
     Signals: `goal_distance` (one for each goal: m or rad), `task_pivot` (see `goal_velocity`), and
     with `lean` `lean_angle` (rad), `across_error` (m, 2) of the leaning frame from its place and
@@ -46,6 +54,8 @@ class FramesPassivity(PassiveLaw):
         Diagonal of W: what it costs to move each velocity.
     posture : (nx,), optional
         Configuration that the joints are drawn to; default neutral.
+    follow_posture : bool
+        Whether the posture is that of the reference "x", "v", "a" instead.
     posture_gain : float or (n,)
         Pace of that, 1/s; 0 leaves a velocity free.
     """
@@ -54,6 +64,7 @@ class FramesPassivity(PassiveLaw):
     lean: HorizontalLean | None = None
     weights: Any = 1.0
     posture: Any = None
+    follow_posture: bool = False
     posture_gain: Any = 0.5
 
     units: ClassVar = {
@@ -102,7 +113,8 @@ class FramesPassivity(PassiveLaw):
     def needs(self) -> tuple[str, ...]:  # type: ignore[override]
         """Names of the reference signals."""
         frames = dict.fromkeys(goal.frame for goal in self.goals)
-        return tuple(name for frame in frames for name in frame_signals(frame))
+        own = tuple(name for frame in frames for name in frame_signals(frame))
+        return (*own, "x", "v", "a") if self.follow_posture else own
 
     def symbols(self) -> dict[str, tuple[Matrix, Matrix]]:
         """Return pose, twist and acceleration of every frame, with their rates."""
@@ -112,7 +124,7 @@ class FramesPassivity(PassiveLaw):
             twist, rate = (ca.SX.sym(f"{frame}_{word}", 6) for word in ("twist", "rate"))
             values = ((pose, pose @ se3.wed(twist)), (twist, rate), (rate, ca.SX(6, 1)))
             symbols |= dict(zip(frame_signals(frame), values, strict=True))
-        return symbols
+        return symbols | joint_symbols(self.machine) if self.follow_posture else symbols
 
     # ------------------------------------------------------------------ what is followed
 
@@ -165,11 +177,9 @@ class FramesPassivity(PassiveLaw):
     def _posture_velocity(self, at: CommandedState) -> Matrix:
         if not self.posture_gain.any():
             return ca.SX(len(self.places), 1)
-        unit, rest = np.ones(len(self.joint_places)), ca.SX(self.machine.nv, 1)
-        e = joint_potentials(
-            self.machine, self.joints, unit, at.state.x, ca.DM(self.posture), rest
-        )
-        return -ca.DM(self.posture_gain) * e.gradient[self.places_in_joints, :]
+        x_d = at.reference["x"] if self.follow_posture else ca.DM(self.posture)
+        v_d = at.reference["v"] if self.follow_posture else ca.SX(self.machine.nv, 1)
+        return posture_velocity(self, at, x_d, v_d, self.posture_gain)
 
 
 def _distance(goal: PassiveGoal, error: GoalError) -> Matrix:

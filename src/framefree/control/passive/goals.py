@@ -23,8 +23,8 @@ import casadi as ca
 import numpy as np
 
 from framefree.control.law import ControlError
-from framefree.control.passive.law import CommandedState, ReferenceVelocity
-from framefree.control.passive.potentials import rotation_potential
+from framefree.control.passive.law import CommandedState, PassiveLaw, ReferenceVelocity
+from framefree.control.passive.potentials import joint_potentials, rotation_potential
 from framefree.control.qp.factor import SymmetricFactor
 from framefree.control.shared.gains import positive
 from framefree.geometry import se3
@@ -85,7 +85,9 @@ class PassiveGoal:
         e = (se3.position(G) - place)[rows, :]
         wanted = (R_d @ twist[:3])[rows, :]
         k = self.stiffness
-        return GoalError(k / 2 * ca.sumsqr(e), k * e, wanted, self.rate * e, (R @ J[:3, :])[rows, :])
+        return GoalError(
+            k / 2 * ca.sumsqr(e), k * e, wanted, self.rate * e, (R @ J[:3, :])[rows, :]
+        )
 
 
 class GoalError(NamedTuple):
@@ -127,3 +129,15 @@ def goal_velocity(
     potential = sum((error.potential for error in errors), ca.SX(0))
     signals = {**signals, "task_pivot": A.least}
     return ReferenceVelocity(w_r, J_w.T @ g, potential, ca.dot(g, pace), signals)
+
+
+def posture_velocity(
+    law: PassiveLaw, at: CommandedState, x_d: Matrix, v_d: Matrix, gain: np.ndarray
+) -> Matrix:
+    """Return the velocities (n) that draw the joints to a posture x_d that moves with v_d.
+
+    The gain (n) is their pace, 1/s.
+    """
+    unit, own = np.ones(len(law.joint_places)), law.places_in_joints
+    e = joint_potentials(law.machine, law.joints, unit, at.state.x, x_d, v_d)
+    return e.carried[own, :] - ca.DM(gain) * e.gradient[own, :]

@@ -98,7 +98,8 @@ class Underactuated(Freedom):
         return tuple(machine.v_names[k] for k in _pivots(unactuated(machine)))
 
     def _places(self, machine: Machine) -> list[int]:
-        return [k for k, name in enumerate(machine.v_names) if name in self.following(machine)]
+        names = self.following(machine)
+        return [k for k, name in enumerate(machine.v_names) if name in names]
 
     def basis(self, state: TreeState) -> Matrix:
         """Return [-H^-1 P^T M E_w; I]."""

@@ -1,7 +1,7 @@
 """A quadcopter with a three-joint arm below it, and an object that it can take.
 
 Its numbers are ours: a craft of 1.6 kg with four propellers of 10 N, an arm of 0.3 kg that reaches
-36 cm, and a cube of 0.2 kg on a stand.
+40 cm, and a cube of 0.2 kg on a stand.
 """
 
 import numpy as np
@@ -26,16 +26,16 @@ MASS, INERTIA = 1.6, (0.022, 0.022, 0.036)
 """Of the craft without its arm: kg, kg m^2."""
 ROTOR, THRUST, TORQUE_RATIO = 0.22, 10.0, 0.017
 """Distance of the propellers from the middle (m), their largest thrust (N), torque by thrust (m)."""
-MOUNT = (0.0, 0.0, -0.06)
-LINKS = (("x", 0.04, 0.08), ("y", 0.18, 0.12), ("y", 0.18, 0.10))
+MOUNT = (0.0, 0.0, -0.05)
+LINKS = (("x", 0.04, 0.08), ("y", 0.20, 0.12), ("y", 0.20, 0.10))
 """Axis, length (m) and mass (kg) of every link; all hang along -z at zero."""
 ARMATURE = 5e-4
 """Inertia of the geared motors as seen at the joints, kg m^2."""
 TORQUE = 3.0
 """Largest torque of a joint, Nm."""
-REST = (0.0, 0.6, -1.2)
+REST = (0.0, 0.75, -1.5)
 """Angles at which the gripper is below the craft with its elbow bent, rad."""
-HEIGHT = 1.5
+HEIGHT = 0.8
 """At which the craft hovers, m."""
 DRAG = (0.30, 0.30, 0.36)
 """Of the craft in the wind, N s/m."""
@@ -56,11 +56,11 @@ def aerial_arm(gusts: Gusts | None = None) -> Machine:
     """
     bodies = [Body("body", Moments.of_body(MASS, (0, 0, 0), np.diag(INERTIA)))]
     joints = [Joint("base", Free(), "world", "body")]
-    frames, shapes = [], [Shape("body", "box", (0.16, 0.16, 0.06), color=(0.25, 0.27, 0.32, 1.0))]
+    frames, shapes = [], [Shape("body", "box", (0.16, 0.16, 0.1), color=(0.25, 0.27, 0.32, 1.0))]
     propellers = []
     for k in range(4):
         angle = np.pi / 4 + k * np.pi / 2
-        place = ROTOR * np.cos(angle), ROTOR * np.sin(angle), 0.03
+        place = ROTOR * np.cos(angle), ROTOR * np.sin(angle), 0.05
         frames.append(Frame(f"rotor{k + 1}", "body", place))
         propellers.append(
             Propeller(f"propeller{k + 1}", f"rotor{k + 1}", torque_ratio=TORQUE_RATIO,

@@ -36,6 +36,7 @@ from framefree.gallery.scenarios.series_parallel.crane import Crane
 from framefree.gallery.scenarios.series_parallel.crane_reconfigured import CraneReconfigured
 from framefree.gallery.scenarios.series_parallel.five_bar import FiveBar
 from framefree.gallery.scenarios.unknowns.payload import Payload
+from framefree.gallery.scenarios.vehicles.aerial_arm import AerialArm
 from framefree.gallery.scenarios.vehicles.auv_arm import AuvArm
 from framefree.gallery.scenarios.vehicles.auv_current import AuvCurrent
 from framefree.gallery.scenarios.vehicles.rover_arm import RoverArm
@@ -79,6 +80,7 @@ _CLASSES: tuple[type[Scenario], ...] = (
     SpaceArm,
     RoverArm,
     ShipArm,
+    AerialArm,
     IdentifyArm,
     IdentifyFlight,
     LearnedChain,
