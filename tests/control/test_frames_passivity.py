@@ -126,7 +126,7 @@ def test_wrong_uses_are_explained():
     rng = np.random.default_rng(5)
     machine = copter_arm(rng, joints=1)
     options = {"freedom": Underactuated()}
-    with pytest.raises(ControlError, match="commands 5 velocities .* got 7"):
+    with pytest.raises(ControlError, match=r"commands 5 velocities .* got 7"):
         FramesPassivity(machine, goals=copter_goals(), **options)
     with pytest.raises(ControlError, match='needs a goal that follows "attitude"'):
         FramesPassivity(machine, goals=PassiveGoal("tool"), lean=HorizontalLean("hull"), **options)

@@ -14,8 +14,8 @@ friction are those of the machine; in a current, D and added mass act on relativ
 Against what it does not know a law takes a correction (`framefree.control.unknown`): V gets its
 part, and what is left of an unknown force, d - d_estimated, adds s_v . (d - d_estimated) to dV/dt.
 
-To add a law, subclass `PassiveLaw` and give ``needs``, ``symbols`` and ``follow``; ``first_own`` and
-``own_rate`` where what is followed has states of its own, which are kept in the law's memory.
+To add a law, subclass `PassiveLaw` and give ``needs``, ``symbols`` and ``follow``; ``first_own``
+and ``own_rate`` where what is followed has states of its own, which are kept in the law's memory.
 """
 
 from abc import abstractmethod

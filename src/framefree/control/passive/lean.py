@@ -16,8 +16,8 @@ the law's own proof, and r by
 
     (d/dt + pace)^2 r'' = pace^2 (-damping r' - stiffness r - z)
 
-for small errors, whose roots `HorizontalLean` looks at when it is made. That r comes to its place is
-so shown near hover only.
+for small errors, whose roots `HorizontalLean` looks at when it is made. That r comes to its place
+is so shown near hover only.
 """
 
 from dataclasses import dataclass
@@ -73,7 +73,7 @@ class HorizontalLean:
             raise ControlError(
                 f"`largest` of HorizontalLean must be below pi/2, got {self.largest:g} rad"
             )
-        if self.roots.real.max() >= 0:
+        if np.real(self.roots).max() >= 0:
             raise ControlError(
                 "the gains of HorizontalLean do not make a stable loop: its roots are "
                 + ", ".join(f"{root:.2g}" for root in self.roots)

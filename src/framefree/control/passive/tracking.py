@@ -55,7 +55,7 @@ class PassivityControl(PassiveLaw):
 
     @cached_property
     def _joint_stiffness(self) -> np.ndarray:
-        """Stiffness of all velocities of these joints: of a position one, of others that follow 0."""
+        """Stiffness of all velocities of these joints: 0 of what follows, but for positions."""
         parts, given = [], dict(zip(self.places, self.stiffness, strict=True))
         for joint in map(self.machine.joint, self.joints):
             first = self.machine.v_slice[joint.name].start

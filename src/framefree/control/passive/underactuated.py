@@ -11,7 +11,7 @@ others w, H = P^T M E_y, E_y the columns of the identity at y,
 
     y = H^-1 (p - P^T M E_w w),     N = [-H^-1 P^T M E_w; I],     drift = (H^-1 p, 0)
 
-so that P^T M N = 0, and N^T (M dv + C v + ...) = N^T B u has as many inputs as velocities: the proof
+so that P^T M N = 0, and N^T (M dv + C v + ...) = N^T B u has an input for every velocity: the proof
 of the passivity laws holds for w as it stands, with M_w = N^T M N the mass that w has while y gives
 way. `FreeFloating` is the case of a base without any input on which nothing else acts.
 

@@ -25,7 +25,7 @@ from framefree.machine import (
 MASS, INERTIA = 1.6, (0.022, 0.022, 0.036)
 """Of the craft without its arm: kg, kg m^2."""
 ROTOR, THRUST, TORQUE_RATIO = 0.22, 10.0, 0.017
-"""Distance of the propellers from the middle (m), their largest thrust (N), torque by thrust (m)."""
+"""Distance of the propellers from the middle, m; largest thrust, N; torque by thrust, m."""
 MOUNT = (0.0, 0.0, -0.05)
 LINKS = (("x", 0.04, 0.08), ("y", 0.20, 0.12), ("y", 0.20, 0.10))
 """Axis, length (m) and mass (kg) of every link; all hang along -z at zero."""

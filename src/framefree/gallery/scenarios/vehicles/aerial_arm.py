@@ -54,12 +54,13 @@ class AerialArm(Scenario):
     """A quadcopter with a three-joint arm takes an object while it hovers in gusts.
 
     The craft of 1.9 kg hovers in wind that nobody tells its law about, and is blown about by
-    centimetres to decimetres: no propeller pushes it sideways, it can only lean. Its gripper goes to
-    a cube of 0.2 kg on a stand, takes it, lifts it and carries it. The passivity law (`Underactuated`,
-    `FramesPassivity`) commands seven of the nine velocities: the place of the gripper in the world,
-    the height and the attitude, which leans as an outer loop asks for. The two that follow enter it
-    by their own equations of motion, so that the arm makes up for what the craft does. The law gets
-    a noisy state 200 times a second, and propellers and motors lag behind its commands.
+    centimetres to decimetres: no propeller pushes it sideways, it can only lean. Its gripper goes
+    to a cube of 0.2 kg on a stand, takes it, lifts it and carries it. The passivity law
+    (`Underactuated`, `FramesPassivity`) commands seven of the nine velocities: the place of the
+    gripper in the world, the height and the attitude, which leans as an outer loop asks for. The
+    two that follow enter it by their own equations of motion, so that the arm makes up for what the
+    craft does. The law gets a noisy state 200 times a second, and propellers and motors lag behind
+    its commands.
 
     The same law is tried without what it adds: with the joints held at the angles that are right
     where the craft is in its place; and without being told the weight of the object.
@@ -212,7 +213,7 @@ def _slowest(setting: AerialSetting) -> float:
     """Return the largest real part of the roots at hover, 1/s."""
     law = setting.law()
     roots = hover_roots(law, aerial_rest(aerial_arm()), setting.path.sample(0.0))
-    return float(roots.real.max())
+    return float(np.real(roots).max())
 
 
 def _promises(m: dict[str, Any]) -> tuple[Promise, ...]:
