@@ -9,12 +9,15 @@ from framefree.gallery.machines.aerial_arm import (
     OBJECT,
     SIDE,
     aerial_arm,
-    aerial_arm_and_object,
     aerial_rest,
     holding,
 )
 from framefree.gallery.scenarios.vehicles.aerial_arm import AerialArm
-from framefree.gallery.scenarios.vehicles.aerial_arm_parts import AerialSetting, hover_roots
+from framefree.gallery.scenarios.vehicles.aerial_arm_parts import (
+    AerialSetting,
+    craft_and_object,
+    hover_roots,
+)
 from framefree.machine import Gusts
 from framefree.motion.tree import Tree
 
@@ -41,7 +44,7 @@ def test_the_last_link_holds_the_object_as_a_body_of_its_own_would():
 
 def test_the_object_stands_on_its_stand():
     place = np.array([0.1, 0.05, 0.4])
-    machine = aerial_arm_and_object(place)
+    machine = craft_and_object(place)
     x = aerial_rest(machine, place)
     shelf, cube = (
         Tree(machine.tree).functions[f"frame_pose:{name}"](x).full() for name in ("shelf", "object")

@@ -14,7 +14,6 @@ from framefree.machine import (
     Gusts,
     Joint,
     JointForce,
-    Loop,
     Machine,
     Propeller,
     Revolute,
@@ -93,25 +92,6 @@ def aerial_arm(gusts: Gusts | None = None) -> Machine:
         name="aerial_arm",
         geometry=tuple(shapes),
     )  # fmt: skip
-
-
-def aerial_arm_and_object(place: np.ndarray, gusts: Gusts | None = None) -> Machine:
-    """Return the same beside a cube `object` that a stand holds at a place (3), m.
-
-    The loop `stand` holds it to the world until it is taken.
-    """
-    craft = aerial_arm(gusts)
-    top = float(place[2]) - SIDE / 2
-    pillar = np.eye(4)
-    pillar[:3, 3] = place[0], place[1], top / 2
-    return craft.attach(
-        Body("object", cube()),
-        Joint("object", Free(), "world", "object"),
-        Frame("shelf", "world", np.asarray(place, float)),
-        Loop("stand", "weld", "shelf", "object"),
-        Shape("object", "box", (SIDE,) * 3, color=(0.2, 0.6, 0.3, 1.0)),
-        Shape("world", "box", (0.03, 0.03, top), pillar, color=(0.6, 0.6, 0.6, 1.0)),
-    )
 
 
 def aerial_rest(machine: Machine, place: np.ndarray | None = None) -> np.ndarray:

@@ -16,12 +16,13 @@ from framefree.control.passive import (
 from framefree.control.references import FrameWaypoints, JointSpline, Reference, Together
 from framefree.gallery.machines.aerial_arm import (
     HEIGHT,
+    SIDE,
     aerial_arm,
-    aerial_arm_and_object,
     aerial_rest,
+    cube,
     holding,
 )
-from framefree.machine import Gusts, Machine
+from framefree.machine import Body, Frame, Free, Gusts, Joint, Loop, Machine, Shape
 from framefree.motion.actuation import input_bias, input_matrix
 from framefree.motion.regressor import body_paths, moments_vector
 from framefree.motion.tree import Tree
@@ -63,7 +64,7 @@ class AerialSetting:
     @cached_property
     def plant(self) -> Machine:
         """The craft in gusts beside the object on its stand."""
-        return aerial_arm_and_object(self.object_place, self.gusts)
+        return craft_and_object(self.object_place, self.gusts)
 
     @cached_property
     def start(self) -> np.ndarray:
@@ -122,6 +123,25 @@ class AerialSetting:
         known = dict(zip(body_paths("link3"), numbers, strict=True))
         events: list[Event] = [Release(TAKEN, "stand"), Grasp(TAKEN, "gripper", "object", "grip")]
         return [*events, SetParameters(TAKEN, law=known)] if told else events
+
+
+def craft_and_object(place: np.ndarray, gusts: Gusts | None = None) -> Machine:
+    """Return the craft beside a cube `object` that a stand holds at a place (3), m.
+
+    The loop `stand` holds it to the world until it is taken.
+    """
+    craft = aerial_arm(gusts)
+    top = float(place[2]) - SIDE / 2
+    pillar = np.eye(4)
+    pillar[:3, 3] = place[0], place[1], top / 2
+    return craft.attach(
+        Body("object", cube()),
+        Joint("object", Free(), "world", "object"),
+        Frame("shelf", "world", np.asarray(place, float)),
+        Loop("stand", "weld", "shelf", "object"),
+        Shape("object", "box", (SIDE,) * 3, color=(0.2, 0.6, 0.3, 1.0)),
+        Shape("world", "box", (0.03, 0.03, top), pillar, color=(0.6, 0.6, 0.6, 1.0)),
+    )
 
 
 def hover_roots(law: FramesPassivity, x: np.ndarray, signals: dict[str, np.ndarray]) -> np.ndarray:
