@@ -27,7 +27,7 @@ from framefree.errors import FramefreeError
 from framefree.machine import Machine
 from framefree.machine.read import read
 from framefree.motion import Equations
-from framefree.motion.formulate import FORMULATIONS
+from framefree.motion.formulate import FORMULATIONS, maker
 
 
 def check(
@@ -95,7 +95,7 @@ def check(
         still = replace(still, interactions=held, fluid=fluid)
     subject = Subject(
         still,
-        FORMULATIONS if formulations is None else formulations,
+        {name: maker(name) for name in FORMULATIONS} if formulations is None else formulations,
         states,
         samples,
         seed,

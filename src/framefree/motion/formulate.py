@@ -71,7 +71,7 @@ def equations(
             f"`{machine.name}` is given by coordinates of its own: it has the redundant "
             f"formulation only, not `{formulation}`"
         )
-    make = _loaded(formulation)
+    make = maker(formulation)
     known = list(signature(make).parameters)[1:]
     for name in options:
         if name not in known:
@@ -85,6 +85,7 @@ def equations(
     return made
 
 
-def _loaded(formulation: str) -> Callable[..., Equations]:
+def maker(formulation: str) -> Callable[..., Equations]:
+    """Return what makes the equations of a machine in a formulation of `FORMULATIONS`."""
     folder = import_module(f"framefree.motion.{formulation}")
     return getattr(folder, FORMULATIONS[formulation])
