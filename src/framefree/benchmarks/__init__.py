@@ -8,6 +8,7 @@ from framefree.benchmarks import (
     dual_arm,
     dynamics,
     exchange,
+    falsify,
     kernel,
     learn,
     loops,
@@ -28,5 +29,6 @@ BENCHMARKS: dict[str, Callable[[], dict[str, object]]] = {
     "exchange": exchange.run,
     "learn": learn.run,
     "contact": contact.run,
+    "falsify": falsify.run,
 }
 """Benchmark name to the function that measures it and gives its figures."""

@@ -6,6 +6,7 @@ The package may itself be called: ``framefree.campaign(subject, ...)`` is
 
 from framefree.campaign.campaigns import Campaign, campaign
 from framefree.campaign.errors import CampaignError
+from framefree.campaign.search import Falsification, Searched, falsify
 from framefree.campaign.simulations import Simulations
 from framefree.campaign.statistics import success_rate
 from framefree.campaign.subject import CampaignSubject, Finished
@@ -26,14 +27,17 @@ __all__ = [
     "CampaignError",
     "CampaignSubject",
     "Choice",
+    "Falsification",
     "Finished",
     "Integers",
     "LogUniform",
     "Normal",
+    "Searched",
     "Simulations",
     "Uniform",
     "Variation",
     "campaign",
+    "falsify",
     "parsed",
     "sampled",
     "success_rate",

@@ -1,7 +1,7 @@
 """`campaign`: many runs, each counted once, and what comes of them."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,9 +10,17 @@ from typing import Any
 import numpy as np
 
 from framefree.campaign.errors import CampaignError
+from framefree.campaign.records import THINNED, Record
 from framefree.campaign.statistics import success_rate
-from framefree.campaign.store import CAUSE, JobPiece, Store, read_plan, read_table
-from framefree.campaign.subject import CampaignSubject, Finished
+from framefree.campaign.store import (
+    CAUSE,
+    JobPiece,
+    Store,
+    read_plan,
+    read_records,
+    read_table,
+)
+from framefree.campaign.subject import CampaignSubject, Finished, checked_keep
 from framefree.campaign.variation import Variation, parsed, sampled
 from framefree.campaign.workers import WorkerPool
 from framefree.simulate.describe import described, versions
@@ -20,8 +28,9 @@ from framefree.simulate.describe import described, versions
 PIECE = 256
 """Jobs in a piece of a compiled batch; others have one job a piece."""
 
-Progress = Callable[[int, int, int, float], object]
-"""Called with the numbers of finished, of all and of failed jobs, and the seconds so far."""
+Progress = Callable[[int, int, int, float, int], object]
+"""Called with the numbers of finished, of all and of failed jobs, the seconds so far, and how many
+jobs were finished in them."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +78,17 @@ class Campaign:
             k: v for k, v in self.table.items() if k not in left_out and not k.startswith("set.")
         }
 
+    def records(self, names: Sequence[str] | None = None) -> dict[int, Record]:
+        """Return what was kept over time of each job by its number; all columns, or those named."""
+        return read_records(self.folder, names)
+
+    def settings_of(self, row: int) -> dict[str, Any]:
+        """Return the settings of one job, as plain values."""
+        return {
+            key: values[row].item() if isinstance(values[row], np.generic) else values[row]
+            for key, values in self.settings.items()
+        }
+
     def success(self, metric: str = "ok") -> tuple[float, float, float]:
         """Return the share of jobs whose metric is true, and its 95 percent interval."""
         values = self._metric(metric).astype(float)
@@ -101,6 +121,7 @@ def campaign(
     runs: int | None = None,
     seed: int = 0,
     workers: int = 1,
+    keep: str = THINNED,
     resume: bool = False,
     tries: int = 3,
     patience: float = 3600.0,
@@ -122,13 +143,17 @@ def campaign(
     seed : int
         Of the sample.
     workers : int
-        Processes on this machine, for settings that do not vary inside one compiled batch.
+        Threads of a compiled batch; processes on this machine, for settings that do not vary
+        inside one.
+    keep : "metrics", "thinned" or "full"
+        What is kept of each run: metrics only; also a record of 101 rows, from which the report
+        draws bands over time; or all that was recorded.
     resume : bool
         Go on with what the folder has. Every job counts once.
     tries, patience : int, float
         How often a job is tried whose worker dies or does not answer in so many seconds.
     progress : callable, optional
-        Called with finished, all and failed jobs, and seconds.
+        Called with finished, all and failed jobs, seconds, and jobs finished in these.
 
     Returns
     -------
@@ -140,17 +165,17 @@ def campaign(
     CampaignError
         If it cannot start, or its folder cannot be written.
     """
-    variations = {k: parsed(f"{k}={v}")[1] if isinstance(v, str) else v for k, v in vary.items()}
-    _check_keys(subject, variations)
+    variations = variations_of(subject, vary)
     columns = sampled(variations, sample, runs, seed)
     count = len(next(iter(columns.values())))
     batch = subject.together(tuple(columns))
-    pieces = _pieces(columns, count, PIECE if batch else 1)
+    pieces = _pieces(columns, PIECE if batch else 1)
     plan = {
         "subject": subject.describe(),
         "vary": {key: described(variation) for key, variation in variations.items()},
         "sample": sample,
         "seed": seed,
+        "keep": checked_keep(keep),
         "jobs": count,
         "piece": PIECE if batch else 1,
         "version": versions().get("framefree", ""),
@@ -164,22 +189,54 @@ def campaign(
     return Campaign.load(out)
 
 
-def _check_keys(subject: CampaignSubject, variations: Mapping[str, Variation]) -> None:
-    known = subject.keys
-    for key in variations:
-        if known is not None and key not in known:
-            raise CampaignError(
-                f"`{subject.name}` has nothing called `{key}` that may vary; it has: "
-                + ", ".join(f"`{name}`" for name in known)
-            )
+def variations_of(
+    subject: CampaignSubject, vary: Mapping[str, Variation | str]
+) -> dict[str, Variation]:
+    """Return what varies, texts taken apart; refuse what a subject does not have."""
+    made = {k: parsed(f"{k}={v}")[1] if isinstance(v, str) else v for k, v in vary.items()}
+    if not made:
+        raise CampaignError("a campaign needs something that varies: give `vary`")
+    subject.check(tuple(made))
+    return made
 
 
-def _pieces(columns: Mapping[str, np.ndarray], count: int, size: int) -> list[JobPiece]:
-    rows = [
+def rows_of(columns: Mapping[str, np.ndarray]) -> list[dict[str, Any]]:
+    """Return settings by columns as rows of plain values."""
+    count = len(next(iter(columns.values())))
+    return [
         {k: v[i].item() if isinstance(v[i], np.generic) else v[i] for k, v in columns.items()}
         for i in range(count)
     ]
-    starts = range(0, count, size)
+
+
+class ProgressCount:
+    """Counts finished and failed jobs, and tells.
+
+    Parameters
+    ----------
+    total : int
+    progress : Progress or None
+        Whom to tell.
+    finished : int
+        Jobs that were there before.
+    """
+
+    def __init__(self, total: int, progress: Progress | None, finished: int = 0) -> None:
+        self.total, self.progress, self.finished = total, progress, finished
+        self.failed, self.new, self._begin = 0, 0, time.monotonic()
+
+    def add(self, results: Sequence[Finished]) -> None:
+        """Count what has just been finished."""
+        self.finished, self.new = self.finished + len(results), self.new + len(results)
+        self.failed += sum(bool(result.cause) for result in results)
+        if self.progress is not None:
+            seconds = time.monotonic() - self._begin
+            self.progress(self.finished, self.total, self.failed, seconds, self.new)
+
+
+def _pieces(columns: Mapping[str, np.ndarray], size: int) -> list[JobPiece]:
+    rows = rows_of(columns)
+    starts = range(0, len(rows), size)
     return [JobPiece(k, first, tuple(rows[first : first + size])) for k, first in enumerate(starts)]
 
 
@@ -196,19 +253,15 @@ def _run(
     """Run the pieces that are missing."""
     missing = store.missing(pieces)
     total = sum(len(piece.rows) for piece in pieces)
-    finished = total - sum(len(piece.rows) for piece in missing)
-    failed, begin = 0, time.monotonic()
+    count = ProgressCount(total, progress, total - sum(len(piece.rows) for piece in missing))
 
     def done(piece: JobPiece, results: list[Finished]) -> None:
-        nonlocal finished, failed
         store.keep(piece, results)
-        finished += len(results)
-        failed += sum(bool(result.cause) for result in results)
-        if progress is not None:
-            progress(finished, total, failed, time.monotonic() - begin)
+        count.add(results)
 
     if batch or workers <= 1:
         for piece in missing:
-            done(piece, subject.run_many(piece.rows))
+            done(piece, subject.run_many(piece.rows, keep=store.keeps, threads=workers))
     else:
-        WorkerPool(subject, workers, tries=tries, patience=patience).run(missing, done)
+        pool = WorkerPool(subject, workers, keep=store.keeps, tries=tries, patience=patience)
+        pool.run(missing, done)

@@ -1,5 +1,6 @@
-"""Simulations that differ in first states, tunable numbers and seeds, as one compiled batch."""
+"""Simulations that differ in first states, numbers of the machine, pushes, seeds and gains."""
 
+import dataclasses
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,13 +9,16 @@ from typing import Any
 import numpy as np
 
 from framefree.campaign.errors import CampaignError
+from framefree.campaign.records import METRICS, record_of
 from framefree.campaign.subject import CampaignSubject, Finished, Settings
+from framefree.campaign.varied import GAIN, SEED, VariedNumbers, with_gains
 from framefree.errors import FramefreeWarning
-from framefree.simulate import Run, SimulationError, simulate
+from framefree.simulate import RepeatedSimulation, Run, SimulationError
 from framefree.simulate.describe import described, machine_data
 from framefree.simulate.options import named
 
-SEED = "seed"
+OK, USED = "ok", "bound_used"
+"""Metrics that follow from promises: whether all hold, and the largest share of a bound used."""
 Metric = Callable[[Run], Any]
 """From a run of many trajectories to one number for each of them, (batch,)."""
 
@@ -23,9 +27,16 @@ Metric = Callable[[Run], Any]
 class Simulations(CampaignSubject):
     """Runs of one machine under one law.
 
-    Settings that may vary, all inside one compiled batch: "x0.NAME" and "v0.NAME" with names of
-    coordinates and velocities, "seed" of the noise, and the paths of the machine's tunable numbers;
-    with "law." before them those of the law's machine.
+    Settings that may vary, all of them but gains inside one compiled batch:
+
+    - "seed" of the noise;
+    - "x0.NAME" and "v0.NAME", by names of coordinates and velocities; "e0.NAME", by which the first
+      configuration is off x0 along a velocity (m, rad);
+    - any tunable number of the machine by its path, such as "arm.mass"; the law's own machine keeps
+      its own, which is "law.arm.mass";
+    - "push.TARGET.fx" (fy, fz, mx, my, mz; or 0, 1, ... of a joint), "push.TARGET.start" and
+      "push.TARGET.duration" of a `Pulse` among the disturbances;
+    - "gain.NAME" of a number of the law, "gain.NAME.0" of an entry: each value is compiled anew.
 
     Parameters
     ----------
@@ -35,6 +46,9 @@ class Simulations(CampaignSubject):
     machine, law, reference, x0, v0 : as in `simulate`
     options : mapping
         Other arguments of `simulate`; `duration` and `dt` among them.
+    promises : mapping of str to number
+        Metrics that must be at most so large. They add the metrics "ok" and "bound_used", the
+        largest share of a bound that is used: a promise breaks where it exceeds 1.
     name : str
     """
 
@@ -45,7 +59,9 @@ class Simulations(CampaignSubject):
     x0: Any = None
     v0: Any = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    promises: Mapping[str, float] = field(default_factory=dict)
     name: str = "simulations"
+    _made: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.metrics:
@@ -53,94 +69,111 @@ class Simulations(CampaignSubject):
         for name in ("duration", "dt"):
             if name not in self.options:
                 raise CampaignError(f"`options` must have `{name}`")
+        for name, bound in self.promises.items():
+            if name not in self.metrics:
+                raise CampaignError(f"there is no metric `{name}` for the promise of that name")
+            if not bound > 0:
+                raise CampaignError(f"the bound of `{name}` must be positive, got {bound}")
 
-    @property
-    def _law_machine(self) -> Any:
-        return None if self.law is None else self.law.machine
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_made": {}}  # what is compiled stays in its process
 
     @property
     def keys(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """All settings that may vary."""
-        machine, model = self.machine, self._law_machine
-        names = [SEED, *(f"x0.{n}" for n in machine.x_names), *(f"v0.{n}" for n in machine.v_names)]
-        names += machine.parameters.names
-        if model is not None and model is not machine:
-            names += [f"law.{name}" for name in model.parameters.names]
-        return tuple(names)
+        """All settings that may vary, but for numbers of the machines beside those tunable now."""
+        return self._numbers(()).names
+
+    def check(self, keys: Sequence[str]) -> None:
+        """Refuse settings that cannot vary."""
+        self._numbers(tuple(keys))
+
+    def _numbers(self, keys: tuple[str, ...]) -> VariedNumbers:
+        disturbances = self.options.get("disturbances", ())
+        several = disturbances if isinstance(disturbances, list | tuple) else (disturbances,)
+        return VariedNumbers(self.machine, self.law, self.x0, self.v0, tuple(several), keys)
 
     def together(self, keys: Sequence[str]) -> bool:
-        """All that may vary does so in one batch, on the native plant."""
-        return self.options.get("plant", "native") == "native"
+        """All but gains varies in one batch, on the native plant."""
+        native = self.options.get("plant", "native") == "native"
+        return native and not any(key.startswith(GAIN) for key in keys)
 
-    def run(self, settings: Settings) -> dict[str, float]:
+    def run(self, settings: Settings) -> Finished:
         """Return the metrics of one run."""
-        (result,) = self.run_many([settings])
+        (result,) = self.run_many([settings], keep="full")
         if result.cause:
             raise SimulationError(result.cause)
-        return result.metrics
+        return result
 
-    def run_many(self, rows: Sequence[Settings]) -> list[Finished]:
+    def run_many(
+        self, rows: Sequence[Settings], *, keep: str = METRICS, threads: int = 1
+    ) -> list[Finished]:
         """Return the metrics of many runs; one that breaks off says why."""
-        if not self.together(()):
-            return super().run_many(rows)
+        if not rows:
+            return []
+        if not self.together(tuple(rows[0])) and len(rows) > 1:
+            return [self.run_many([row], keep=keep)[0] for row in rows]
         try:
-            run = self.simulated(rows)
+            run = self.simulated(rows, threads)
         except SimulationError as error:
             if len(rows) == 1:
                 return [Finished({}, str(error))]
             # All have broken off: each tells its own story.
-            return [self.run_many([row])[0] for row in rows]
+            return [self.run_many([row], keep=keep)[0] for row in rows]
         causes = {told["trajectory"]: told["message"] for told in run.failures}
-        values = {name: self._numbers(name, run, len(rows)) for name in self.metrics}
+        values = self.measured(run, len(rows))
         return [
-            Finished({}, causes[k])
+            Finished({}, causes[k], record_of(run, k, keep))
             if k in causes
-            else Finished({name: float(array[k]) for name, array in values.items()})
+            else Finished({n: float(a[k]) for n, a in values.items()}, "", record_of(run, k, keep))
             for k in range(len(rows))
         ]
 
-    def simulated(self, rows: Sequence[Settings]) -> Run:
-        """Return the run of many trajectories."""
-        x0, v0 = self._states("x0", rows), self._states("v0", rows)
-        parameters = self._parameters(self.machine, "", rows)
-        model = self._law_machine
-        other = model is not None and model is not self.machine
-        options = dict(self.options)
-        if other:
-            options["law_parameters"] = self._parameters(model, "law.", rows)
-        if any(SEED in row for row in rows):
-            options[SEED] = [int(row.get(SEED, self.options.get(SEED, 0))) for row in rows]
+    def measured(self, run: Run, count: int) -> dict[str, np.ndarray]:
+        """Return the metrics of a run of many trajectories, (count,) each."""
+        values = {name: self._metric(name, run, count) for name in self.metrics}
+        if self.promises:
+            used = np.max([values[n] / bound for n, bound in self.promises.items()], axis=0)
+            values |= {USED: used, OK: (used <= 1).astype(float)}
+        return values
+
+    def simulated(self, rows: Sequence[Settings], threads: int = 1) -> Run:
+        """Return the run of many trajectories; on MuJoCo, which has one at a time, as one of many.
+
+        Parameters
+        ----------
+        rows : sequence of mapping
+            Settings of each trajectory.
+        threads : int
+        """
+        keys = tuple(rows[0])
+        gains = {key: rows[0][key] for key in keys if key.startswith(GAIN)}
+        numbers = self._numbers(keys)
+        repeated, single = self._repeated(numbers, keys, gains)
+        given = numbers.arguments(rows, repeated.machine, repeated.law, self.options.get(SEED, 0))
         with warnings.catch_warnings():
             # Those that end early are counted, and told of in the results.
             warnings.filterwarnings("ignore", ".*trajectories ended early", FramefreeWarning)
-            return simulate(
-                self.machine, self.law, self.reference, x0, v0,
-                parameters=parameters, progress=False, **options,
-            )  # fmt: skip
+            if not single:
+                return repeated.run(**given, threads=threads, progress=False)
+            one = {name: _first(value) for name, value in given.items()}
+            return _as_many(repeated.run(**one, progress=False))
 
-    def _states(self, which: str, rows: Sequence[Settings]) -> np.ndarray:
-        machine = self.machine
-        names = machine.x_names if which == "x0" else machine.v_names
-        given = getattr(self, which)
-        plain = machine.neutral() if which == "x0" else np.zeros(machine.nv)
-        first = np.asarray(plain if given is None else given, float)
-        states = np.tile(first, (len(rows), 1))
-        for k, name in enumerate(names):
-            for row, settings in enumerate(rows):
-                states[row, k] = settings.get(f"{which}.{name}", states[row, k])
-        return machine.normalise(states) if which == "x0" else states
+    def _repeated(
+        self, numbers: VariedNumbers, keys: tuple[str, ...], gains: Mapping[str, float]
+    ) -> tuple[RepeatedSimulation, bool]:
+        """Return the simulation for these keys and gains, and whether it takes one run at a time.
 
-    def _parameters(self, machine: Any, prefix: str, rows: Sequence[Settings]) -> Any:
-        if not len(machine.parameters):
-            return None
-        names = machine.parameters.names
-        values = np.tile(machine.parameters.values(None), (len(rows), 1))
-        for k, name in enumerate(names):
-            for row, settings in enumerate(rows):
-                values[row, k] = settings.get(prefix + name, values[row, k])
-        return values
+        That of the latest ones is kept, since it holds compiled code.
+        """
+        which = (keys, tuple(gains.items()))
+        if self._made.get("which") != which:
+            machine, law = numbers.machines(with_gains(self.law, gains))
+            options = {k: v for k, v in self.options.items() if k != "progress"}
+            made = RepeatedSimulation(machine, law, self.reference, **options)
+            self._made.update(which=which, made=made)
+        return self._made["made"], self.options.get("plant", "native") != "native"
 
-    def _numbers(self, name: str, run: Run, count: int) -> np.ndarray:
+    def _metric(self, name: str, run: Run, count: int) -> np.ndarray:
         values = np.asarray(self.metrics[name](run), float)
         if values.shape != (count,):
             raise CampaignError(
@@ -160,4 +193,24 @@ class Simulations(CampaignSubject):
             "v0": described(self.v0),
             "options": described(dict(self.options)),
             "metrics": sorted(self.metrics),
+            "promises": described(dict(self.promises)),
         }
+
+
+def _first(value: Any) -> Any:
+    """Return what belongs to the first of many trajectories."""
+    if isinstance(value, tuple):  # disturbances
+        return tuple(one.of_trajectory(0) for one in value)
+    return None if value is None else value[0]
+
+
+def _as_many(run: Run) -> Run:
+    """Return a run of one trajectory as a run of many."""
+    return dataclasses.replace(
+        run,
+        x=run.x[None],
+        v=run.v[None],
+        u=run.u[None],
+        reference={name: value[None] for name, value in run.reference.items()},
+        signals={name: value[None] for name, value in run.signals.items()},
+    )

@@ -1,7 +1,8 @@
 """Results of a campaign on disk: pieces that are complete or absent, and a manifest written last.
 
 A folder holds ``plan.json`` (what is run: settings of all jobs follow from it), one
-``piece-NNNNNN.parquet`` for each finished piece of jobs, and ``manifest.json`` once all are there.
+``piece-NNNNNN.parquet`` for each finished piece of jobs, ``records-NNNNNN.parquet`` with what is
+kept of them over time, written before it, and ``manifest.json`` once all are there.
 Whatever ends a campaign, the pieces that are there count, each once, and the others are run again.
 """
 
@@ -9,12 +10,14 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from framefree.campaign.errors import CampaignError
+from framefree.campaign.records import METRICS, TIME, Record
 from framefree.campaign.subject import Finished, Settings
 from framefree.files import Lock, PlaceTaken, take, write_file
 
@@ -59,6 +62,11 @@ class Store:
         except BaseException:
             self.release()
             raise
+
+    @property
+    def keeps(self) -> str:
+        """What is kept of each run."""
+        return self.plan.get("keep", METRICS)
 
     def _take(self) -> Lock:
         try:
@@ -127,7 +135,24 @@ class Store:
             columns[name] = [_number(result.metrics.get(name)) for result in results]
         columns[CAUSE] = [result.cause for result in results]
         table = pa.table(columns)
+        records = _record_table(piece, results)
+        if records is not None:
+            self._write(records_name(piece.index), lambda file: pq.write_table(records, file))
         self._write(piece_name(piece.index), lambda file: pq.write_table(table, file))
+
+    def read(self, piece: JobPiece) -> list[Finished] | None:
+        """Return what came of a piece that is there with these very settings; None otherwise."""
+        if not self._whole(piece):
+            return None
+        columns = _columns([self.folder / piece_name(piece.index)])
+        for key in piece.rows[0]:
+            if columns.get(f"set.{key}", np.zeros(0)).tolist() != [r[key] for r in piece.rows]:
+                return None
+        names = [n for n in columns if n not in (JOB, CAUSE) and not n.startswith("set.")]
+        return [
+            Finished({} if cause else {n: float(columns[n][k]) for n in names}, str(cause))
+            for k, cause in enumerate(columns[CAUSE])
+        ]
 
     def finish(self, count: int) -> None:
         """Write the manifest: the campaign is complete."""
@@ -142,6 +167,11 @@ class Store:
 def piece_name(index: int) -> str:
     """Return the name of the file of a piece."""
     return f"piece-{index:06d}.parquet"
+
+
+def records_name(index: int) -> str:
+    """Return the name of the file of what is kept over time of a piece."""
+    return f"records-{index:06d}.parquet"
 
 
 def fingerprint(plan: dict[str, Any]) -> str:
@@ -160,14 +190,54 @@ def read_plan(folder: Any) -> dict[str, Any]:
 
 def read_table(folder: Any) -> dict[str, np.ndarray]:
     """Return all finished jobs as columns by name, in the order of their numbers."""
+    return _columns(sorted(Path(folder).glob("piece-*.parquet")))
+
+
+def read_records(folder: Any, names: Sequence[str] | None = None) -> dict[int, Record]:
+    """Return what was kept over time of each job by its number; all columns, or those named."""
+    import pyarrow.parquet as pq
+
+    records: dict[int, Record] = {}
+    for path in sorted(Path(folder).glob("records-*.parquet")):
+        known = pq.read_schema(path).names
+        wanted = None if names is None else [JOB, TIME, *(n for n in names if n in known)]
+        table = pq.read_table(path, columns=wanted)
+        columns = {n: table[n].to_numpy(zero_copy_only=False) for n in table.column_names}
+        jobs = columns.pop(JOB)
+        edges = [0, *(np.flatnonzero(np.diff(jobs)) + 1).tolist(), len(jobs)]
+        for first, last in pairwise(edges):
+            if last > first:
+                records[int(jobs[first])] = {n: a[first:last] for n, a in columns.items()}
+    return records
+
+
+def _columns(paths: Sequence[Path]) -> dict[str, np.ndarray]:
+    """Return the rows of several tables as columns by name, in the order of their jobs."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    tables = [pq.read_table(path) for path in sorted(Path(folder).glob("piece-*.parquet"))]
+    tables = [pq.read_table(path) for path in paths]
     if not tables:
         return {JOB: np.zeros(0, dtype=int), CAUSE: np.zeros(0, dtype=object)}
     whole = pa.concat_tables(tables, promote_options="permissive").sort_by(JOB)
     return {name: whole[name].to_numpy(zero_copy_only=False) for name in whole.column_names}
+
+
+def _record_table(piece: JobPiece, results: Sequence[Finished]) -> Any:
+    """Return what is kept over time of a piece as one table, or None."""
+    import pyarrow as pa
+
+    kept = [(piece.first + k, one.record) for k, one in enumerate(results) if one.record]
+    if not kept:
+        return None
+    names = list(dict.fromkeys(name for _, record in kept for name in record))
+    columns: dict[str, Any] = {
+        JOB: np.concatenate([np.full(len(record[TIME]), job) for job, record in kept])
+    }
+    for name in names:
+        parts = [record.get(name, np.full(len(record[TIME]), np.nan)) for _, record in kept]
+        columns[name] = np.concatenate(parts)
+    return pa.table(columns)
 
 
 def _plain(value: Any) -> Any:

@@ -2,8 +2,10 @@
 
 A subject is picklable, so that worker processes and clusters can have it, and gives
 
-1. ``name``, and ``keys``: the settings that may vary (None where any name may);
-2. ``run(settings)``: the metrics of one run, numbers by name. A run that cannot be finished raises;
+1. ``name``, and ``keys``: the settings that may vary (None where any name may); ``check(keys)``
+   refuses others;
+2. ``run(settings)``: the metrics of one run, numbers by name, or a `Finished` that also holds a
+   record of it. A run that cannot be finished raises;
 3. ``run_many(rows)``, where ``together`` says that these keys vary inside one compiled batch: the
    `Finished` of many runs, the same numbers bit by bit as one by one;
 4. ``describe()``: what it is, as data, by which a campaign is told from another;
@@ -13,6 +15,9 @@ A subject is picklable, so that worker processes and clusters can have it, and g
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
+
+from framefree.campaign.errors import CampaignError
+from framefree.campaign.records import KEEP, METRICS, Record, thinned
 
 Settings = Mapping[str, Any]
 
@@ -26,10 +31,13 @@ class Finished(NamedTuple):
         Empty where the run has failed.
     cause : str
         Why it has failed; empty where it has not.
+    record : Record or None
+        Columns over time, where they are kept.
     """
 
     metrics: dict[str, float]
     cause: str = ""
+    record: Record | None = None
 
 
 class CampaignSubject(ABC):
@@ -39,23 +47,38 @@ class CampaignSubject(ABC):
     keys: tuple[str, ...] | None = None
 
     @abstractmethod
-    def run(self, settings: Settings) -> dict[str, float]:
+    def run(self, settings: Settings) -> dict[str, float] | Finished:
         """Return the metrics of one run."""
+
+    def check(self, keys: Sequence[str]) -> None:
+        """Refuse settings that cannot vary."""
+        known = self.keys
+        for key in keys:
+            if known is not None and key not in known:
+                raise CampaignError(
+                    f"`{self.name}` has nothing called `{key}` that may vary; it has: "
+                    + ", ".join(f"`{name}`" for name in known)
+                )
 
     def together(self, keys: Sequence[str]) -> bool:
         """Whether runs that differ in these settings alone are made in one compiled batch."""
         return False
 
-    def run_many(self, rows: Sequence[Settings]) -> list[Finished]:
-        """Return what comes of many runs, one after the other."""
-        return [self.finished(row) for row in rows]
+    def run_many(
+        self, rows: Sequence[Settings], *, keep: str = METRICS, threads: int = 1
+    ) -> list[Finished]:
+        """Return what comes of many runs, one after the other; `keep` is one of `KEEP`."""
+        return [self.finished(row, keep) for row in rows]
 
-    def finished(self, settings: Settings) -> Finished:
+    def finished(self, settings: Settings, keep: str = METRICS) -> Finished:
         """Return what comes of one run; an error becomes its cause."""
         try:
-            return Finished(dict(self.run(settings)))
+            result = self.run(settings)
         except Exception as error:  # whatever ends one run must not end the campaign
             return Finished({}, f"{type(error).__name__}: {error}")
+        if not isinstance(result, Finished):
+            return Finished(dict(result))
+        return result._replace(record=thinned(result.record, keep))
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
@@ -64,3 +87,10 @@ class CampaignSubject(ABC):
     def command(self, settings: Settings) -> str:
         """Return a line that repeats one run; empty where there is none."""
         return ""
+
+
+def checked_keep(keep: str) -> str:
+    """Return what is kept of each run, or refuse it."""
+    if keep not in KEEP:
+        raise CampaignError(f"`keep` must be one of {', '.join(KEEP)}, got `{keep}`")
+    return keep

@@ -32,13 +32,9 @@ class Variation(ABC):
         """Return values on a grid, from the least to the largest."""
         return self.quantile((np.arange(count) + 0.5) / count)
 
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """The least and the largest value that a search may take."""
-        low, high = self.quantile(np.array([0.0, 1.0])).tolist()
-        if not (math.isfinite(low) and math.isfinite(high)):
-            low, high = self.quantile(np.array([1e-3, 1 - 1e-3])).tolist()
-        return low, high
+    def within(self, p: np.ndarray) -> np.ndarray:
+        """Return values for a search, from p in [0, 1]: all finite."""
+        return self.quantile(p)
 
 
 @dataclass(frozen=True)
@@ -104,6 +100,10 @@ class Normal(Variation):
 
         return self.mean + self.deviation * ndtri(np.asarray(p))
 
+    def within(self, p: np.ndarray) -> np.ndarray:
+        """Return values for a search: all but the outermost thousandth on either side."""
+        return self.quantile(1e-3 + np.asarray(p) * (1 - 2e-3))
+
 
 @dataclass(frozen=True)
 class Integers(Variation):
@@ -147,11 +147,6 @@ class Choice(Variation):
         """Return all values."""
         return np.array(self.values)
 
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """A choice has no order to search in."""
-        raise CampaignError("a choice of values cannot be searched; give a range")
-
 
 def parsed(text: str) -> tuple[str, Variation]:
     """Return the key and the variation of "KEY=LOW:HIGH[:COUNT]" and its like.
@@ -166,7 +161,7 @@ def parsed(text: str) -> tuple[str, Variation]:
     words = value.split(":")
     kinds = {"normal": Normal, "log": LogUniform, "uniform": Uniform}
     if len(words) == 1:
-        return key, Choice(tuple(_value(word) for word in value.split(",")))
+        return key, Choice(tuple(value_of(word) for word in value.split(",")))
     kind: Any = kinds.get(words[0])
     numbers = [_number(word, text) for word in (words if kind is None else words[1:])]
     if not 2 <= len(numbers) <= 3:
@@ -217,7 +212,8 @@ def _grid(variations: Mapping[str, Variation], runs: int | None) -> dict[str, np
     return {key: axis.ravel() for key, axis in zip(variations, mesh, strict=True)}
 
 
-def _value(word: str) -> Any:
+def value_of(word: str) -> Any:
+    """Return a whole number, a number or a text."""
     for kind in (int, float):
         try:
             return kind(word)
@@ -227,7 +223,7 @@ def _value(word: str) -> Any:
 
 
 def _number(word: str, text: str) -> int | float:
-    number = _value(word)
+    number = value_of(word)
     if isinstance(number, str) or not math.isfinite(number):
         raise CampaignError(f"`{word}` in `--vary {text}` is not a number")
     return number

@@ -14,6 +14,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from framefree.campaign.errors import CampaignError
+from framefree.campaign.records import METRICS
 from framefree.campaign.store import JobPiece
 from framefree.campaign.subject import CampaignSubject, Finished
 
@@ -43,7 +44,7 @@ class _Worker:
     since: float = field(default_factory=time.monotonic)
 
 
-def _work(subject: CampaignSubject, pipe: Connection) -> None:
+def _work(subject: CampaignSubject, keep: str, pipe: Connection) -> None:
     """Say that all is loaded, and run what comes through the pipe, until it is closed."""
     pipe.send(None)
     while True:
@@ -53,7 +54,7 @@ def _work(subject: CampaignSubject, pipe: Connection) -> None:
             return
         if piece is None:
             return
-        pipe.send(subject.run_many(piece.rows))
+        pipe.send(subject.run_many(piece.rows, keep=keep))
 
 
 class WorkerPool:
@@ -64,6 +65,8 @@ class WorkerPool:
     subject : CampaignSubject
     count : int
         Number of processes.
+    keep : str
+        What is kept of each run.
     tries : int
         How often a job is tried before it counts as failed.
     patience : float
@@ -71,11 +74,18 @@ class WorkerPool:
     """
 
     def __init__(
-        self, subject: CampaignSubject, count: int, *, tries: int = 3, patience: float = 3600.0
+        self,
+        subject: CampaignSubject,
+        count: int,
+        *,
+        keep: str = METRICS,
+        tries: int = 3,
+        patience: float = 3600.0,
     ) -> None:
         if count < 1:
             raise CampaignError(f"`workers` must be a whole number from 1 on, got {count}")
-        self.subject, self.tries, self.patience = subject, tries, patience
+        self.subject, self.keep = subject, keep
+        self.tries, self.patience = tries, patience
         self.replaced = 0
         self._context = multiprocessing.get_context("spawn")
         self._count = count
@@ -111,7 +121,9 @@ class WorkerPool:
 
     def _new(self) -> _Worker:
         ours, theirs = self._context.Pipe()
-        process = self._context.Process(target=_work, args=(self.subject, theirs), daemon=True)
+        process = self._context.Process(
+            target=_work, args=(self.subject, self.keep, theirs), daemon=True
+        )
         process.start()
         theirs.close()
         return _Worker(process, ours)

@@ -10,9 +10,10 @@ from rich.text import Text
 
 from framefree.cli.arguments import AsJson, scenario_of
 from framefree.cli.printing import err, out
+from framefree.errors import FramefreeError
 
 if TYPE_CHECKING:
-    from framefree.campaign import Campaign
+    from framefree.campaign import Campaign, Falsification, Searched
     from framefree.gallery.shared.campaigns import ScenarioRuns
 
 WORST = 10
@@ -22,16 +23,22 @@ WORST = 10
 def campaign(
     name: Annotated[str, typer.Argument(help="A scenario of the gallery: see `framefree list`.")],
     vary: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             "--vary",
             metavar="KEY=LOW:HIGH[:COUNT]",
             help="What varies; may be repeated. Also KEY=log:LOW:HIGH, KEY=normal:MEAN:DEVIATION, "
-            "KEY=A,B,C; whole numbers LOW:HIGH for seeds.",
+            "KEY=A,B,C; whole numbers LOW:HIGH for seeds. KEY is a setting, or of a scenario with "
+            "one closed loop x0.NAME, v0.NAME, e0.NAME, seed, BODY.mass, push.FRAME.fx, gain.NAME.",
         ),
-    ],
-    folder: Annotated[Path, typer.Option("--out", help="New folder for the results.")],
-    runs: Annotated[int | None, typer.Option(help="Number of runs; a grid has its own.")] = None,
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option("--out", help="New folder for the results; default runs/NAME-campaign, ..."),
+    ] = None,
+    runs: Annotated[
+        int | None, typer.Option(help="Number of runs; a grid has its own; a search has 2000.")
+    ] = None,
     sample: Annotated[str, typer.Option(help="sobol, random or grid.")] = "sobol",
     seed: Annotated[int, typer.Option(help="Of the sample.")] = 0,
     settings: Annotated[
@@ -39,25 +46,64 @@ def campaign(
         typer.Option("--set", metavar="KEY=VALUE", help="A setting that does not vary."),
     ] = None,
     plant: Annotated[str | None, typer.Option(help="native or mujoco.")] = None,
-    workers: Annotated[int, typer.Option(help="Processes on this machine.")] = 2,
+    workers: Annotated[int, typer.Option(help="Threads or processes on this machine.")] = 2,
+    keep: Annotated[
+        str, typer.Option(help="What is kept of each run: metrics, thinned or full.")
+    ] = "thinned",
+    tries: Annotated[
+        int, typer.Option(help="How often a run is tried whose worker dies or hangs.")
+    ] = 3,
+    patience: Annotated[
+        float, typer.Option(help="Seconds after which a worker counts as hanging.")
+    ] = 3600.0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what is there.")] = False,
+    search: Annotated[
+        str | None,
+        typer.Option(help='"worst" looks for settings that break a promise, by CMA-ES.'),
+    ] = None,
     metric: Annotated[
         str, typer.Option(help="By which the worst runs are found: those with the largest value.")
     ] = "",
+    smallest: Annotated[
+        bool, typer.Option("--smallest", help="Small values of the metric are the bad ones.")
+    ] = False,
+    at: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Make this one run instead, and its own report."),
+    ] = None,
+    show_report: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open the report in a browser.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a scenario many times with settings that vary; exit code 1 if a promise breaks."""
     from framefree.campaign import campaign as run_campaign
-    from framefree.campaign import parsed
+    from framefree.campaign import falsify, parsed
     from framefree.gallery.shared.campaigns import ScenarioRuns
 
     subject = ScenarioRuns(scenario_of(name, settings or [], plant))
-    variations = dict(parsed(text) for text in vary)
+    progress = None if as_json else _told
+    if at:
+        _one_run(subject, at, folder, show_report, as_json)
+    variations = dict(parsed(text) for text in vary or [])
+    folder = folder or _new_folder(name, resume)
+    if search is not None:
+        if search != "worst":
+            raise FramefreeError(f"`--search` must be worst, got {search}")
+        if not metric:
+            raise FramefreeError("`--search worst` needs `--metric KEY`: what is to become bad")
+        found = falsify(
+            subject, variations, metric=metric, out=folder, runs=runs or 2000, seed=seed,
+            workers=workers, smallest=smallest, resume=resume, progress=progress,
+        )  # fmt: skip
+        summary = _search_summary(subject, found, folder)
+        _print_search(summary, found) if not as_json else print(json.dumps(summary, indent=2))
+        raise typer.Exit(0 if found.search.violation is None else 1)
     result = run_campaign(
         subject, variations, out=folder, sample=sample, runs=runs, seed=seed, workers=workers,
-        resume=resume, progress=None if as_json else _told,
+        keep=keep, tries=tries, patience=patience, resume=resume, progress=progress,
     )  # fmt: skip
-    summary = _summary(subject, result, metric)
+    summary = _summary(subject, result, metric, smallest)
     if as_json:
         print(json.dumps(summary, indent=2))
     else:
@@ -65,30 +111,67 @@ def campaign(
     raise typer.Exit(0 if summary["failed"] == 0 and summary["success_rate"] == 1 else 1)
 
 
-def _told(finished: int, total: int, failed: int, seconds: float) -> None:
+def _new_folder(name: str, resume: bool) -> Path:
+    """Return the first of runs/NAME-campaign, runs/NAME-campaign-2, ... that is new."""
+    if resume:
+        raise FramefreeError("`--resume` needs the folder to go on with: give `--out`")
+    plain = Path("runs") / f"{name}-campaign"
+    path, number = plain, 2
+    while path.exists():
+        path, number = plain.with_name(f"{plain.name}-{number}"), number + 1
+    return path
+
+
+def _one_run(
+    subject: "ScenarioRuns", at: list[str], folder: Path | None, show: bool, as_json: bool
+) -> None:
+    """Make one run of a campaign again, bit for bit, write its report, and exit."""
+    result = subject.repeat(dict(_setting(text) for text in at))
+    place = folder or _new_folder(f"{subject.name}-run", False)
+    page = result.run.report(place / "report.html", title=f"{subject.name}: one run")
+    if as_json:
+        print(json.dumps(result.metrics, indent=2))
+    else:
+        for key, value in result.metrics.items():
+            out.print(f"{key}: {value:.12g}", highlight=False)
+        out.print(f"report: {page}", highlight=False, markup=False, soft_wrap=True)
+    if show:
+        import webbrowser
+
+        webbrowser.open(page.resolve().as_uri())
+    raise typer.Exit(0 if result.metrics.get("ok", 1.0) > 0 else 1)
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    from framefree.campaign.variation import value_of
+
+    key, equals, value = text.partition("=")
+    if not (key and equals and value):
+        raise FramefreeError(f"`--at` takes KEY=VALUE, got `{text}`")
+    return key.strip(), value_of(value)
+
+
+def _told(finished: int, total: int, failed: int, seconds: float, new: int) -> None:
     """Print how far it is, on one line that is written anew."""
-    rate = finished / max(seconds, 1e-9)
+    rate = new / max(seconds, 1e-9)
     left = (total - finished) / max(rate, 1e-9)
     words = f"{finished} of {total} runs, {failed} failed, {rate:.3g} runs/s, {left:.0f} s left"
     err.print(words, end="\n" if finished == total else "\r", highlight=False)
 
 
-def _summary(subject: "ScenarioRuns", result: "Campaign", metric: str) -> dict[str, Any]:
+def _summary(
+    subject: "ScenarioRuns", result: "Campaign", metric: str, smallest: bool
+) -> dict[str, Any]:
     """Return success rate, failures and the worst runs."""
     share, low, high = result.success("ok")
-    rows = range(len(result.table["job"]))
-    chosen = result.worst(metric, WORST) if metric else result.broken(WORST)
+    chosen = result.worst(metric, WORST, largest=not smallest) if metric else result.broken(WORST)
     commands = {
-        int(result.table["job"][k]): subject.command(
-            {key: values[k] for key, values in result.settings.items()}
-        )
-        for k in chosen.tolist()
-        if k in rows
+        int(result.table["job"][k]): subject.command(result.settings_of(k)) for k in chosen.tolist()
     }
     causes = sorted({str(cause) for cause in result.table["cause"] if cause})
     return {
         "name": subject.name,
-        "runs": len(rows),
+        "runs": len(result.table["job"]),
         "failed": int(result.failed.sum()),
         "success_rate": share,
         "success_low": low,
@@ -117,4 +200,38 @@ def _print(summary: dict[str, Any]) -> None:
         for job, command in summary["worst"].items():
             table.add_row(str(job), Text(command))
         out.print(table)
+    out.print(f"results: {summary['folder']}", highlight=False, markup=False, soft_wrap=True)
+
+
+def _search_summary(
+    subject: "ScenarioRuns", found: "Falsification", folder: Path
+) -> dict[str, Any]:
+    def told(one: "Searched") -> dict[str, Any]:
+        violation = one.violation
+        return {
+            "violated": violation is not None,
+            "runs": one.runs,
+            "runs_to_violation": None if violation is None else violation + 1,
+            "worst": one.worst,
+            "settings": one.settings,
+            "command": subject.command(one.settings),
+        }
+
+    return {
+        "name": subject.name,
+        "metric": found.search.metric,
+        "budget": found.budget,
+        "search": told(found.search),
+        "random": told(found.random),
+        "words": found.words(),
+        "folder": str(folder),
+    }
+
+
+def _print_search(summary: dict[str, Any], found: "Falsification") -> None:
+    out.print(found.words(), highlight=False)
+    for name, title in (("search", "the search"), ("random", "random search")):
+        one = summary[name]
+        out.print(f"{title}: {summary['metric']} {one['worst']:.6g}", highlight=False)
+        out.print(Text(f"  {one['command']}"), soft_wrap=True)
     out.print(f"results: {summary['folder']}", highlight=False, markup=False, soft_wrap=True)

@@ -21,7 +21,7 @@ from framefree.simulate.sensors import (
     PoseSensor,
     Sensor,
 )
-from framefree.simulate.simulation import simulate
+from framefree.simulate.simulation import RepeatedSimulation, simulate
 
 __all__ = [
     "Adaptive",
@@ -41,6 +41,7 @@ __all__ = [
     "Pulse",
     "Push",
     "Release",
+    "RepeatedSimulation",
     "Run",
     "Sensor",
     "SetParameters",

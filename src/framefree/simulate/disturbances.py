@@ -53,6 +53,19 @@ class Disturbance(ABC):
         """Axes of a wrench: "world", or "frame" for the frame's own."""
         return "world"
 
+    @property
+    def numbers(self) -> np.ndarray | None:
+        """Numbers (batch, n) that differ among many trajectories; None where all have the same."""
+        return None
+
+    def with_numbers(self, column: Matrix) -> "Disturbance":
+        """Return it for one trajectory with these numbers (n), by symbols too."""
+        return self
+
+    def of_trajectory(self, index: int) -> "Disturbance":
+        """Return it as one of many trajectories feels it."""
+        return self
+
     @abstractmethod
     def value(self, moment: Moment) -> Matrix:
         """Return the wrench (6) or joint force (nv) at a moment."""
@@ -86,43 +99,78 @@ class Pulse(Disturbance):
     Parameters
     ----------
     target : str
-    size : (6,) or (nv,)
-        Wrench in N and Nm, or joint force.
-    start, duration : float
+    size : (6,) or (nv,); or (batch, 6) or (batch, nv)
+        Wrench in N and Nm, or joint force; or one for each of many trajectories.
+    start, duration : float or (batch,)
         s; the default duration is for ever.
     axes : "world" or "frame"
     """
 
     size: Any
-    start: float = 0.0
-    duration: float = np.inf
+    start: Any = 0.0
+    duration: Any = np.inf
     axes: str = field(default="world")
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "size", np.atleast_1d(np.asarray(self.size, float)))
+        if isinstance(self.size, ca.SX):  # of one trajectory, by symbols
+            return
+        size = np.atleast_1d(np.asarray(self.size, float))
+        object.__setattr__(self, "size", size)
         _check_axes(self)
-        if not (self.duration >= 0 and np.isfinite(self.start)):
+        start, duration = np.asarray(self.start, float), np.asarray(self.duration, float)
+        if not ((duration >= 0).all() and np.isfinite(start).all()):
             raise SimulationError(
                 f"the pulse on `{self.target}` must start at a finite time and last at least 0 s, "
                 f"got `start` {self.start} and `duration` {self.duration}"
             )
+        many = [len(a) for a, n in ((size, 2), (start, 1), (duration, 1)) if a.ndim == n]
+        if len(set(many)) > 1 or size.ndim > 2 or max(start.ndim, duration.ndim) > 1:
+            raise SimulationError(
+                f"the pulse on `{self.target}` must have one size, start and duration, or one for "
+                f"each trajectory, got shapes {size.shape}, {start.shape} and {duration.shape}"
+            )
 
     @property
-    def stop(self) -> float:
+    def numbers(self) -> np.ndarray | None:
+        """Size, start and duration of each trajectory, (batch, n + 2)."""
+        size = np.asarray(self.size, float)
+        start, duration = np.asarray(self.start, float), np.asarray(self.duration, float)
+        many = [len(a) for a, n in ((size, 2), (start, 1), (duration, 1)) if a.ndim == n]
+        if not many:
+            return None
+        times = [np.broadcast_to(time, many[0])[:, None] for time in (start, duration)]
+        return np.hstack([np.broadcast_to(size, (many[0], size.shape[-1])), *times])
+
+    def with_numbers(self, column: Matrix) -> "Pulse":
+        """Return the pulse of one trajectory, by symbols of size, start and duration."""
+        n = column.shape[0] - 2
+        return Pulse(self.target, column[:n], column[n], column[n + 1], self.axes)
+
+    def of_trajectory(self, index: int) -> "Pulse":
+        """Return the pulse of one of many trajectories."""
+        if self.numbers is None:
+            return self
+        *size, start, duration = self.numbers[index].tolist()
+        return Pulse(self.target, size, start, duration, self.axes)
+
+    @property
+    def stop(self) -> Any:
         """Time (s) of its end."""
         return self.start + self.duration
 
     @property
     def times(self) -> tuple[float, ...]:
         """Beginning and end."""
+        if self.numbers is not None:
+            return ()
         return tuple(time for time in (self.start, self.stop) if np.isfinite(time))
 
     def value(self, moment: Moment) -> Matrix:
         """Return the mean of the pulse over the step."""
-        end = moment.start + moment.length
-        stop = ca.fmin(end, self.stop) if np.isfinite(self.stop) else end
+        end, known = moment.start + moment.length, not isinstance(self.size, ca.SX)
+        stop = end if known and not np.isfinite(self.stop) else ca.fmin(end, self.stop)
         share = ca.fmax(stop - ca.fmax(moment.start, self.start), 0) / moment.length
-        return share * ca.DM(self.size)
+        return share * (ca.DM(self.size) if known else self.size)
 
 
 @dataclass(frozen=True)

@@ -264,7 +264,8 @@ class ControlLoop:
     @property
     def parameter_names(self) -> list[str]:
         """Names of the inputs that hold tunable numbers."""
-        return [name for name in ("parameters", "law_parameters") if name in self.symbols]
+        names = ("parameters", "law_parameters", "disturbance_numbers")
+        return [name for name in names if name in self.symbols]
 
     @property
     def parameters(self) -> list[Matrix]:
@@ -347,7 +348,17 @@ class ControlLoop:
     @cached_property
     def plant_side(self) -> PlantSide:
         """What comes after the hold."""
-        return PlantSide(self.plant, self.drive, self.disturbances, self.limits)
+        return PlantSide(self.plant, self.drive, self._acting_disturbances, self.limits)
+
+    @property
+    def _acting_disturbances(self) -> tuple[Disturbance, ...]:
+        """The disturbances, by symbols where their numbers differ among trajectories."""
+        numbers, first, acting = self.symbol("disturbance_numbers"), 0, []
+        for one in self.disturbances:
+            count = 0 if one.numbers is None else one.numbers.shape[1]
+            acting.append(one.with_numbers(numbers[first : first + count]) if count else one)
+            first += count
+        return tuple(acting)
 
     @property
     def states(self) -> tuple[str, ...]:
@@ -408,4 +419,8 @@ class ControlLoop:
         shared = law is not None and law.machine.parameters is machine.parameters
         if law is not None and len(law.machine.parameters) and not shared:
             symbols["law_parameters"] = law.machine.parameters.symbols
+        many = [one.numbers for one in self.disturbances if one.numbers is not None]
+        if many:
+            count = sum(numbers.shape[1] for numbers in many)
+            symbols["disturbance_numbers"] = ca.SX.sym("disturbance_numbers", count)
         return symbols

@@ -15,6 +15,12 @@ from framefree.control.references.base import Reference
 from framefree.machine import Machine, Stops
 from framefree.motion import Constrained, Equations
 from framefree.simulate.actuation import Drive, FirstOrder
+from framefree.simulate.arguments import (
+    checked_parts,
+    checked_seed,
+    checked_time,
+    checked_whole,
+)
 from framefree.simulate.describe import described, machine_data, versions
 from framefree.simulate.disturbances import Disturbance
 from framefree.simulate.errors import SimulationError
@@ -251,10 +257,12 @@ class SimulationOptions:
         shared = model is machine and parameters[1] is None
         of_law = np.zeros(0) if model is None else own if shared else _values(model, parameters[1])
         x, v = self._first_state(machine, own, *state)
-        sizes = {len(array) for array in (x, v, own, of_law) if array.ndim == 2}
+        many = [one.numbers for one in self.disturbances if one.numbers is not None]
+        sizes = {len(array) for array in (x, v, own, of_law, *many) if array.ndim == 2}
         if len(sizes) > 1:
             raise SimulationError(
-                f"first states and parameters must be equally many, got {sorted(sizes)}"
+                f"first states, parameters and numbers of disturbances must be equally many, got "
+                f"{sorted(sizes)}"
             )
         batch = sizes.pop() if sizes else None
         if isinstance(self.seed, tuple) and len(self.seed) != batch:
@@ -289,6 +297,14 @@ class SimulationOptions:
         machine.validate(x, v)
         unit = machine.normalise(x)
         return (x if np.abs(unit - x).max(initial=0.0) < ROUNDING else unit), v
+
+    def with_disturbances(self, disturbances: Any) -> "SimulationOptions":
+        """Return the options with other numbers of the same disturbances."""
+        parts = checked_parts("disturbances", disturbances, Disturbance)
+        kinds = [[(type(one), one.target) for one in some] for some in (parts, self.disturbances)]
+        if kinds[0] != kinds[1]:
+            raise SimulationError("disturbances of a repeated simulation differ in numbers alone")
+        return replace(self, disturbances=parts)
 
     def inputs_before(self, machine: Machine) -> np.ndarray:
         """Return the inputs before the run."""
@@ -326,6 +342,34 @@ class SimulationOptions:
             "versions": versions(),
             "started": datetime.now(UTC).isoformat(timespec="seconds"),
         }
+
+
+def checked_options(**arguments: Any) -> SimulationOptions:
+    """Return the options of `simulate`, each checked by itself, in the kinds that it has here."""
+    given: dict[str, Any] = {
+        "plant": "native", "formulation": None, "integrator": None, "limits": True, "lag": None,
+        "noise": None, "observer": None, "predict": False, "u0": None, **arguments,
+    }  # fmt: skip
+    for name in ("duration", "dt"):
+        given[name] = checked_time(name, given.get(name))
+    period, every = given.get("control_dt"), given.get("every")
+    given["control_dt"] = None if period is None else checked_time("control_dt", period)
+    given["every"] = None if every is None else checked_whole("every", every, 1)
+    kinds: dict[str, tuple[Any, Any]] = {
+        "disturbances": (Disturbance, ()), "sensors": (Sensor, ()),
+        "estimator": (StateEstimator, ()), "events": (Event, ()), "record": (str, RECORDED),
+    }  # fmt: skip
+    for name, (kind, default) in kinds.items():
+        given[name] = checked_parts(name, given.get(name, default), kind)
+    given["delay"] = checked_whole("delay", given.get("delay", 0), 0)
+    given["threads"] = checked_whole("threads", given.get("threads", 1), 1)
+    given["seed"] = checked_seed(given.get("seed", 0))
+    contacts, stops = given.get("contacts", False), given.get("stops", False)
+    given["contacts"] = (
+        (dict(contacts) or True) if isinstance(contacts, Mapping) else bool(contacts)
+    )
+    given["stops"] = (Stops() if stops else None) if isinstance(stops, bool) else stops
+    return SimulationOptions(**given)
 
 
 def named(part: Any) -> Any:

@@ -84,6 +84,9 @@ class Segment:
             self.loop, self.observer = previous.loop, previous.observer
             self.runner = previous.runner
             self.runner.set_constants(self._constants())
+            if previous.options is not options or previous.batch != self.batch:
+                self.runner.noise, self.runner.clock = self._noise(), self.clock
+                self.runner.threads = options.threads
         else:
             self.loop = self._make_loop()
             # Wrenches in joints follow from all forces, those of an engine's contacts too.
@@ -210,14 +213,7 @@ class Segment:
 
     def _stepping_runner(self) -> Runner:
         options, method = self.options, self.options.method
-        noise = None
-        estimation = self.loop.estimation
-        if estimation is not None and estimation.sensors is not None:
-            noise = NoiseSource(estimation.sensors.deviations, options.seed, self.batch)
-        elif options.noise is not None:
-            scale = options.noise.scale(self.scene.machine)
-            noise = NoiseSource(scale, options.seed, self.batch)
-        common = self.loop, self.clock, self._constants(), noise
+        common = self.loop, self.clock, self._constants(), self._noise()
         if options.plant == "mujoco":
             rows = self._formulation if rows_for_mujoco(self._formulation) else None
             touching = self.scene.machine if options.contacts else None
@@ -233,8 +229,20 @@ class Segment:
             return AdaptiveRunner(*common, method, jumps)
         return RolloutRunner(*common, method, options.threads)
 
+    def _noise(self) -> NoiseSource | None:
+        """Return the noise of the sensors, or of the state that the law sees."""
+        options, estimation = self.options, self.loop.estimation
+        if estimation is not None and estimation.sensors is not None:
+            return NoiseSource(estimation.sensors.deviations, options.seed, self.batch)
+        if options.noise is None:
+            return None
+        return NoiseSource(options.noise.scale(self.scene.machine), options.seed, self.batch)
+
     def _constants(self) -> LoopStates:
         values = {"parameters": self.scene.parameters, "law_parameters": self.scene.law_parameters}
+        many = [one.numbers for one in self.options.disturbances if one.numbers is not None]
+        if many:
+            values["disturbance_numbers"] = np.concatenate(many, axis=1)
         return {name: values[name] for name in values if name in self.loop.symbols}
 
     def start(self, before: LoopStates | None = None) -> LoopStates:

@@ -16,23 +16,22 @@ from framefree.motion.redundant import System
 from framefree.simulate.arguments import (
     checked_law,
     checked_machine,
-    checked_parts,
     checked_reference,
     checked_seed,
-    checked_time,
     checked_whole,
 )
+from framefree.simulate.describe import described
 from framefree.simulate.disturbances import Disturbance
 from framefree.simulate.events import Event, Scene
 from framefree.simulate.integrators import Integrator
 from framefree.simulate.noise import Noise
 from framefree.simulate.observe import RECORDED
-from framefree.simulate.options import SimulationOptions
+from framefree.simulate.options import SimulationOptions, checked_options
 from framefree.simulate.progress import ProgressReport, interruptible, reporting
 from framefree.simulate.reclosing import closed_again
 from framefree.simulate.record import Recorder
 from framefree.simulate.run import Run, RunSetup
-from framefree.simulate.runners import Adaptive
+from framefree.simulate.runners import Adaptive, RolloutRunner
 from framefree.simulate.segment import Segment
 from framefree.simulate.sensors import Sensor
 
@@ -185,65 +184,122 @@ def simulate(
         Of many trajectories one that breaks off ends only itself: see `Run.failures`. There is an
         error where none is left.
     """
-    subject: Any = checked_machine(machine)
-    reference = checked_reference(reference)
-    plain_function = law is not None and not isinstance(law, AnyLaw)
-    law = checked_law(subject, law, reference)
-    if plain_function and control_dt is None:
-        control_dt = dt
-    options = SimulationOptions(
-        duration=checked_time("duration", duration),
-        dt=checked_time("dt", dt),
-        plant=plant,
-        formulation=formulation,
-        integrator=integrator,
-        control_dt=None if control_dt is None else checked_time("control_dt", control_dt),
-        disturbances=checked_parts("disturbances", disturbances, Disturbance),
-        limits=limits,
-        lag=lag,
-        noise=noise,
-        sensors=checked_parts("sensors", sensors, Sensor),
-        estimator=checked_parts("estimator", estimator, StateEstimator),
-        observer=observer,
-        delay=checked_whole("delay", delay, 0),
-        predict=predict,
-        seed=checked_seed(seed),
-        u0=u0,
-        every=None if every is None else checked_whole("every", every, 1),
-        events=checked_parts("events", events, Event),
-        record=checked_parts("record", record, str),
-        threads=checked_whole("threads", threads, 1),
-        contacts=(dict(contacts) or True) if isinstance(contacts, Mapping) else bool(contacts),
-        stops=(Stops() if stops else None) if isinstance(stops, bool) else stops,
-    )
-    scene, batch = options.first_scene(
-        subject, law, reference, (x0, v0), (parameters, law_parameters)
-    )
-    options = options.with_integrator(scene)
-    for words in options.deviations:
-        warnings.warn(words, FramefreeWarning, stacklevel=STACK)
-    recorder = Recorder(options.meta(scene), batch, out, options.rows, replace)
-    begin = monotonic()
-    with interruptible() as interrupted, reporting(progress, duration, machine.name) as report:
-        try:
-            done = _simulate(options, scene, recorder, interrupted, report)
-        except BaseException as error:
-            recorder.break_off(error, subject)
-            raise
-    recorder.meta["wall_seconds"] = round(monotonic() - begin, 6)
-    ended = recorder.meta.get("failures", [])
-    if ended:
-        warnings.warn(
-            f"{len(ended)} of {batch} trajectories ended early (`run.failures`); the first: "
-            f"{ended[0]['message']}",
-            FramefreeWarning,
-            stacklevel=STACK,
+    options = {
+        "duration": duration, "dt": dt, "plant": plant, "contacts": contacts, "stops": stops,
+        "formulation": formulation, "integrator": integrator, "control_dt": control_dt,
+        "disturbances": disturbances, "limits": limits, "lag": lag, "noise": noise,
+        "sensors": sensors, "estimator": estimator, "observer": observer, "delay": delay,
+        "predict": predict, "seed": seed, "u0": u0, "every": every, "events": events,
+        "record": record, "threads": threads,
+    }  # fmt: skip
+    return RepeatedSimulation(machine, law, reference, **options).run(
+        x0, v0, parameters=parameters, law_parameters=law_parameters, progress=progress, out=out,
+        replace=replace, stack=STACK + 1,
+    )  # fmt: skip
+
+
+class RepeatedSimulation:
+    """A simulation that is run again and again with other numbers; its code is compiled once.
+
+    Parameters
+    ----------
+    machine, law, reference, **options
+        As in `simulate`, but for what `run` takes.
+    """
+
+    def __init__(
+        self,
+        machine: Machine | System,
+        law: AnyLaw | Callable[..., Any] | None = None,
+        reference: Reference | None = None,
+        **options: Any,
+    ) -> None:
+        self.machine: Any = checked_machine(machine)
+        self.reference = checked_reference(reference)
+        plain_function = law is not None and not isinstance(law, AnyLaw)
+        self.law = checked_law(self.machine, law, self.reference)
+        if plain_function and options.get("control_dt") is None:
+            options["control_dt"] = options.get("dt")
+        self.options = checked_options(**options)
+        self._segment: Segment | None = None
+
+    def run(
+        self,
+        x0: Any = None,
+        v0: Any = None,
+        *,
+        seed: int | Iterable[int] | None = None,
+        disturbances: Iterable[Disturbance] | None = None,
+        parameters: Any = None,
+        law_parameters: Any = None,
+        threads: int | None = None,
+        progress: bool | ProgressReport | None = None,
+        out: Any = None,
+        replace: bool = False,
+        stack: int = 2,
+    ) -> Run:
+        """Return the run from first states, with a seed and disturbances if others than before.
+
+        All arguments are those of `simulate`; disturbances must be as many and of the same kinds
+        as those before, and differ in their numbers alone. `stack` is how many calls away warnings
+        point. The numbers of a run do not depend on the runs before it.
+        """
+        options, subject = self.options, self.machine
+        if seed is not None:
+            options = dataclasses.replace(options, seed=checked_seed(seed))
+        if threads is not None:
+            options = dataclasses.replace(options, threads=checked_whole("threads", threads, 1))
+        if disturbances is not None:
+            options = options.with_disturbances(disturbances)
+        scene, batch = options.first_scene(
+            subject, self.law, self.reference, (x0, v0), (parameters, law_parameters)
         )
-    run = recorder.close("finished" if done else "interrupted", subject)
-    return dataclasses.replace(run, setup=RunSetup(options, scene))
+        options = options.with_integrator(scene)
+        for words in options.deviations:
+            warnings.warn(words, FramefreeWarning, stacklevel=stack)
+        recorder = Recorder(options.meta(scene), batch, out, options.rows, replace)
+        begin = monotonic()
+        with (
+            interruptible() as interrupted,
+            reporting(progress, options.duration, subject.name) as report,
+        ):
+            try:
+                segment = Segment(options, scene, recorder, self._compiled(options))
+                if not options.events:
+                    self._segment = segment
+                done = _simulate(segment, options, scene, recorder, interrupted, report)
+            except BaseException as error:
+                recorder.break_off(error, subject)
+                raise
+        recorder.meta["wall_seconds"] = round(monotonic() - begin, 6)
+        ended = recorder.meta.get("failures", [])
+        if ended:
+            warnings.warn(
+                f"{len(ended)} of {batch} trajectories ended early (`run.failures`); the first: "
+                f"{ended[0]['message']}",
+                FramefreeWarning,
+                stacklevel=stack,
+            )
+        run = recorder.close("finished" if done else "interrupted", subject)
+        return dataclasses.replace(run, setup=RunSetup(options, scene))
+
+    def _compiled(self, options: SimulationOptions) -> Segment | None:
+        """Return a segment whose code serves a run with these options, if there is one.
+
+        What is compiled depends on whether there are many trajectories only where disturbances
+        differ among them, and on the integrator, which may follow from first states.
+        """
+        before = self._segment
+        if before is None or not isinstance(before.runner, RolloutRunner):
+            return None
+        same = described(before.options.integrator) == described(options.integrator)
+        many = [one.numbers is None for one in options.disturbances]
+        same &= many == [one.numbers is None for one in before.options.disturbances]
+        return before if same else None
 
 
 def _simulate(
+    segment: Segment,
     options: SimulationOptions,
     scene: Scene,
     recorder: Recorder,
@@ -251,7 +307,6 @@ def _simulate(
     report: ProgressReport,
 ) -> bool:
     """Run one segment after the other, with events in between; return whether all were run."""
-    segment = Segment(options, scene, recorder)
     state, step = segment.start(), 0
     for last, events in options.schedule():
         state, step = segment.run(state, step, last, interrupted, report)

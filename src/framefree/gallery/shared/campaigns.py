@@ -1,12 +1,16 @@
 """Scenarios as subjects of campaigns."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from framefree.campaign import CampaignSubject
+from framefree.campaign import CampaignError, CampaignSubject, Finished, Simulations
+from framefree.campaign.records import FULL, METRICS, record_of
 from framefree.campaign.subject import Settings
 from framefree.gallery.shared.results import metrics_of
-from framefree.gallery.shared.scenario import Scenario
+from framefree.gallery.shared.scenario import Outcome, Scenario
+from framefree.look.report.scene import one_trajectory
+from framefree.simulate import Run
 from framefree.simulate.describe import described
 
 LEFT_OUT = ("name", "wall_seconds")
@@ -16,6 +20,10 @@ LEFT_OUT = ("name", "wall_seconds")
 class ScenarioRuns(CampaignSubject):
     """A scenario of the gallery, each run with settings of its own.
 
+    Its settings may vary; and where the scenario has one closed loop (`Scenario.simulations`) also
+    what `Simulations` lists: first states, numbers of the machine, pushes, gains, seeds. Where only
+    such numbers vary, runs are those of the loop, in one compiled batch.
+
     Parameters
     ----------
     scenario : Scenario
@@ -23,6 +31,10 @@ class ScenarioRuns(CampaignSubject):
     """
 
     scenario: Scenario
+    _made: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_made": {}}
 
     @property
     def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -31,21 +43,94 @@ class ScenarioRuns(CampaignSubject):
 
     @property
     def keys(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The settings of the scenario."""
-        return tuple(self.scenario.settings())
+        """The settings of the scenario, and the numbers of its closed loop."""
+        loop = self._loop({})
+        return (*self.scenario.settings(), *(() if loop is None else loop.keys))
 
-    def run(self, settings: Settings) -> dict[str, float]:
+    def check(self, keys: Sequence[str]) -> None:
+        """Refuse what is neither a setting nor a number of the closed loop."""
+        others = [key for key in keys if key not in self.scenario.settings()]
+        loop = self._loop({}) if others else None
+        if loop is None:
+            super().check(keys)
+            return
+        try:
+            loop.check(others)
+        except CampaignError as error:
+            settings = ", ".join(f"`{name}`" for name in self.scenario.settings())
+            raise CampaignError(f"{error}. Settings of `{self.name}`: {settings}") from None
+
+    def together(self, keys: Sequence[str]) -> bool:
+        """Whether these are all numbers of the closed loop that vary in one batch."""
+        loop = self._loop({})
+        inner = loop is not None and self._inside(keys) == tuple(keys)
+        return inner and loop is not None and loop.together(keys)
+
+    def run(self, settings: Settings) -> Finished:
         """Return the metrics of one run, and whether all promises hold ("ok")."""
-        texts = {key: str(value) for key, value in settings.items()}
-        scenario = self.scenario.with_settings(texts)
-        metrics = metrics_of(scenario, scenario.run(progress=False), 0.0)
-        return {
+        inner = self._inside(tuple(settings))
+        outer = {key: value for key, value in settings.items() if key not in inner}
+        loop = self._loop(outer) if inner else None
+        if loop is not None:
+            return loop.run({key: settings[key] for key in inner})
+        scenario = self._with(outer)
+        outcome = scenario.run(progress=False)
+        metrics = metrics_of(scenario, outcome, 0.0)
+        numbers = {
             key: float(value)
             for key, value in metrics.items()
             if key not in LEFT_OUT
             and not key.startswith("setting_")
             and isinstance(value, bool | int | float)
         }
+        return Finished(numbers, "", _record(outcome))
+
+    def run_many(
+        self, rows: Sequence[Settings], *, keep: str = METRICS, threads: int = 1
+    ) -> list[Finished]:
+        """Return what comes of many runs, in one batch where that is possible."""
+        loop = self._loop({}) if rows and self.together(tuple(rows[0])) else None
+        if loop is None:
+            return super().run_many(rows, keep=keep)
+        return loop.run_many(rows, keep=keep, threads=threads)
+
+    def _inside(self, keys: Sequence[str]) -> tuple[str, ...]:
+        """Return the keys that belong to the closed loop.
+
+        The scenario's own setting goes before a number of that name, but for the seed of the noise,
+        where nothing else than numbers of the loop varies.
+        """
+        own = self.scenario.settings()
+        others = tuple(key for key in keys if key not in own)
+        loop = self._loop({}) if set(keys) - set(others) <= {"seed"} else None
+        if loop is not None and "seed" in keys and "seed" in loop.keys:
+            return tuple(keys)
+        return others
+
+    def _with(self, settings: Mapping[str, Any]) -> Scenario:
+        return self.scenario.with_settings({k: str(v) for k, v in settings.items()})
+
+    def _loop(self, outer: Mapping[str, Any]) -> Simulations | None:
+        """Return the closed loop of the scenario with other settings; the latest is kept."""
+        which = tuple(outer.items())
+        if self._made.get("which", ...) != which:
+            self._made.update(which=which, loop=self._with(outer).simulations())
+        return self._made["loop"]
+
+    def repeat(self, settings: Settings) -> "RepeatedRun":
+        """Return one run of a campaign again, the same bits, with its record as a `Run`."""
+        self.check(tuple(settings))
+        inner = self._inside(tuple(settings))
+        outer = {key: value for key, value in settings.items() if key not in inner}
+        loop = self._loop(outer) if inner else None
+        if loop is None:
+            raise CampaignError(
+                f"`--at` takes numbers of the closed loop of `{self.name}`, and it has none of "
+                f"{', '.join(settings)}: repeat the run by `framefree run {self.name} --set ...`"
+            )
+        run = loop.simulated([{key: settings[key] for key in inner}])
+        metrics = {name: float(value[0]) for name, value in loop.measured(run, 1).items()}
+        return RepeatedRun(one_trajectory(run), metrics)
 
     def describe(self) -> dict[str, Any]:
         """Return the name and the settings that do not vary."""
@@ -53,10 +138,34 @@ class ScenarioRuns(CampaignSubject):
 
     def command(self, settings: Settings) -> str:
         """Return the command that repeats one run and shows its report."""
+        inner = self._inside(tuple(settings))
         changed = {
             key: getattr(self.scenario, key)
             for key, default in self.scenario.settings().items()
-            if getattr(self.scenario, key) != default
-        } | dict(settings)
-        words = " ".join(f"--set {key}={value}" for key, value in changed.items())
-        return f"framefree run {self.name} {words} --open"
+            if getattr(self.scenario, key) != default and key not in inner
+        } | {key: value for key, value in settings.items() if key not in inner}
+        words = [f"--set {key}={_text(value)}" for key, value in changed.items()]
+        if self._loop({}) is None or not inner:
+            return " ".join(["framefree run", self.name, *words, "--open"])
+        words += [f"--at {key}={_text(settings[key])}" for key in inner]
+        return " ".join(["framefree campaign", self.name, *words, "--open"])
+
+
+@dataclass(frozen=True)
+class RepeatedRun:
+    """One run of a campaign: its record and its metrics."""
+
+    run: Run
+    metrics: dict[str, float]
+
+
+def _text(value: Any) -> str:
+    """Return a setting as text that reads as the very same number."""
+    return repr(float(value)) if isinstance(value, float) else str(value)
+
+
+def _record(outcome: Outcome) -> Any:
+    """Return the record of the first run of an outcome; of many trajectories, of the first."""
+    for run in outcome.runs.values():
+        return record_of(run, None if run.batch is None else 0, FULL)
+    return None

@@ -9,8 +9,10 @@ To add one, write a file with a frozen dataclass that subclasses `Scenario` and 
    runs on several plants has ``plant: str = "native"``;
 4. ``run(progress)``: simulates and returns an `Outcome`;
 5. ``extras``: names of the extras of this package that it needs, as in "models";
-6. ``learning()``, where something is to be learned in rounds: what `framefree learn` learns;
-7. ``judged``: name of the run that its promises judge, where it is not the first of its outcome:
+6. ``simulations()``, where it has one closed loop that can be run many times: what a campaign
+   varies beside the settings, with metrics and promises of one run;
+7. ``learning()``, where something is to be learned in rounds: what `framefree learn` learns;
+8. ``judged``: name of the run that its promises judge, where it is not the first of its outcome:
    what `framefree export` takes.
 
 Metrics are flat, in snake_case, with the unit as suffix (``_m``, ``_rad``, ``_deg``, ``_s``).
@@ -29,6 +31,7 @@ from framefree.simulate import Run
 from framefree.simulate.run import RECORDED
 
 if TYPE_CHECKING:
+    from framefree.campaign import Simulations
     from framefree.learn import LearningTask
 
 __all__ = ["Outcome", "Promise", "Scenario"]
@@ -103,6 +106,10 @@ class Scenario(ABC):
     @abstractmethod
     def run(self, progress: bool | None = None) -> Outcome:
         """Simulate, and return what came of it."""
+
+    def simulations(self) -> "Simulations | None":
+        """Return the closed loop that campaigns run in batches; None where there is none."""
+        return None
 
     def learning(self) -> "LearningTask | None":
         """Return what `framefree learn` learns in rounds; None where there is nothing."""

@@ -76,6 +76,9 @@ class Runner(ABC):
     batches: bool = False
     """Whether many trajectories can run at once."""
 
+    threads: int = 1
+    """Among which many trajectories are split."""
+
     channels: tuple[Channel, ...] = ()
     """What a runner itself records beside what follows from our own equations; see `observed`."""
 

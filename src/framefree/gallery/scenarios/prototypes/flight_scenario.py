@@ -48,6 +48,7 @@ class Flown:
         progress: Any,
         excess: float = 0.0,
     ) -> None:
+        craft = craft.softened(settings.stiffness)
         self.craft, self.published, self.excess = craft, published, excess
         self.approach, self.bias = settings.approach, settings.bias
         self.lead = settings.lead or craft.lead
@@ -277,7 +278,8 @@ class FlightScenario(Scenario):
     `approach` is that of the law; `lead` (s) replaces the known lag over which state and reference
     are predicted; `bias` is the share of the wrench that was identified on the vehicle beside its
     model: constant in body axes, it pushes the craft and the law is not told. The vehicles had
-    observers for it; without one, all of it makes the flips fail.
+    observers for it; without one, all of it makes the flips fail. `stiffness` is the share of
+    the prototype's stiffness that the law has.
     """
 
     approach: str = "particle"
@@ -286,6 +288,7 @@ class FlightScenario(Scenario):
     duration: float = WINDOW
     lead: float = 0.0
     bias: float = 1.0
+    stiffness: float = 1.0
 
     def outcome(self, flown: Flown, **parts: Any) -> Outcome:
         """Return the outcome of a flight; `parts` add to what all flights have."""

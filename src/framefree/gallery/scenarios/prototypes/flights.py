@@ -196,6 +196,16 @@ class Craft:
     bias: Any
     busy: float
 
+    def softened(self, share: float) -> "Craft":
+        """Return the craft with a share of its prototype's stiffness."""
+        if share == 1.0:
+            return self
+        stiffness = {
+            frame: Moments(share * m.total, share * m.first, share * m.second)
+            for frame, m in self.gains["stiffness"].items()
+        }
+        return replace(self, gains={**self.gains, "stiffness": stiffness})
+
     def law(self, approach: str, **options: Any) -> PrototypeControl:
         """Return the law of one approach."""
         return PrototypeControl(self.machine, **self.gains, approach=approach, **options)
