@@ -85,8 +85,8 @@ def test_the_search_goes_on_after_it_has_settled():
 def test_mistakes_are_told(tmp_path):
     with pytest.raises(CampaignError, match="no metric `hight`; it has: `height`"):
         falsify(Hill(), RANGES, metric="hight", out=tmp_path / "out")
-    done = framefree_command("campaign", "crane", "--vary", "arm.mass=59.0:61.0", "--search", "best",
-                             "--metric", "bound_used", "--out", str(tmp_path / "no"))  # fmt: skip
+    words = ["campaign", "crane", "--vary", "arm.mass=59.0:61.0", "--metric", "bound_used"]
+    done = framefree_command(*words, "--search", "best", "--out", str(tmp_path / "no"))
     assert done.returncode == 2
     assert "must be worst" in done.stderr
 

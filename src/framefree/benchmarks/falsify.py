@@ -52,7 +52,7 @@ class FalsifyCase(NamedTuple):
 CASES = {
     "crane": FalsifyCase(
         "crane",
-        {"duration": 3.0, "kappa": 0.55},
+        {"duration": 3.0, "kappa": 0.48},
         {"duration": 3.0},
         {
             "push.tip.fx": "-4.0:4.0",
@@ -65,7 +65,7 @@ CASES = {
     ),
     "quadcopter": FalsifyCase(
         "quad-loop",
-        {"duration": 3.0, "stiffness": 0.65},
+        {"duration": 3.0, "stiffness": 0.5},
         {"duration": 3.0},
         {
             "push.body.fx": "-0.08:0.08",

@@ -7,6 +7,7 @@ The package may itself be called: ``framefree.campaign(subject, ...)`` is
 from framefree.campaign.campaigns import Campaign, campaign
 from framefree.campaign.errors import CampaignError
 from framefree.campaign.search import Falsification, Searched, falsify
+from framefree.campaign.sensitivity import SensitivityIndices, sensitivity
 from framefree.campaign.simulations import Simulations
 from framefree.campaign.statistics import success_rate
 from framefree.campaign.subject import CampaignSubject, Finished
@@ -33,6 +34,7 @@ __all__ = [
     "LogUniform",
     "Normal",
     "Searched",
+    "SensitivityIndices",
     "Simulations",
     "Uniform",
     "Variation",
@@ -40,6 +42,7 @@ __all__ = [
     "falsify",
     "parsed",
     "sampled",
+    "sensitivity",
     "success_rate",
 ]
 

@@ -137,7 +137,7 @@ def campaign(
         What varies: `Uniform`, `Normal`, `Integers`, ..., or a text such as "0.5:2" or "0:1000".
     out : path
         New folder. Every finished piece is there at once; the manifest is written last.
-    sample : "sobol", "random" or "grid"
+    sample : "sobol", "random", "grid" or "saltelli"
     runs : int, optional
         Number of runs; on a grid it follows from the values of each setting.
     seed : int

@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from framefree.campaign.errors import CampaignError
+from framefree.campaign.extras import needed
 
-SAMPLES = ("sobol", "random", "grid")
+SALTELLI = "saltelli"
+SAMPLES = ("sobol", "random", "grid", SALTELLI)
 """Ways to sample."""
 
 
@@ -180,6 +182,8 @@ def sampled(
 
     "sobol" fills the space evenly (scrambled by the seed), "random" draws, and "grid" takes all
     combinations of values: COUNT of each where it is given, else as many of each as `runs` allow.
+    "saltelli" is the design from which Sobol indices follow: 2^k (keys + 2) runs, as many as `runs`
+    allow.
     """
     if how not in SAMPLES:
         raise CampaignError(f"`sample` must be one of {', '.join(SAMPLES)}, got `{how}`")
@@ -190,7 +194,9 @@ def sampled(
     if runs is None or runs < 1:
         raise CampaignError(f"`runs` must be a whole number from 1 on, got {runs}")
     n = len(variations)
-    if how == "random":
+    if how == SALTELLI:
+        points = _saltelli(n, runs, seed)
+    elif how == "random":
         points = np.random.default_rng(seed).random((runs, n))
     else:
         from scipy.stats import qmc
@@ -200,6 +206,16 @@ def sampled(
         )[:runs]
     columns = zip(variations.items(), points.T, strict=True)
     return {key: variation.quantile(p) for (key, variation), p in columns}
+
+
+def _saltelli(n: int, runs: int, seed: int) -> np.ndarray:
+    base = 2 ** int(math.log2(max(runs // (n + 2), 1)))
+    if runs < 2 * (n + 2):
+        raise CampaignError(f"`saltelli` needs {2 * (n + 2)} runs or more for {n} keys, got {runs}")
+    names = [str(k) for k in range(n)]
+    problem = {"num_vars": n, "names": names, "bounds": [[0.0, 1.0]] * n}
+    sample = needed("SALib.sample.sobol", "the sample `saltelli`").sample
+    return sample(problem, base, calc_second_order=False, seed=seed)
 
 
 def _grid(variations: Mapping[str, Variation], runs: int | None) -> dict[str, np.ndarray]:

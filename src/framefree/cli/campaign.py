@@ -39,7 +39,7 @@ def campaign(
     runs: Annotated[
         int | None, typer.Option(help="Number of runs; a grid has its own; a search has 2000.")
     ] = None,
-    sample: Annotated[str, typer.Option(help="sobol, random or grid.")] = "sobol",
+    sample: Annotated[str, typer.Option(help="sobol, random, grid or saltelli.")] = "sobol",
     seed: Annotated[int, typer.Option(help="Of the sample.")] = 0,
     settings: Annotated[
         list[str] | None,
@@ -80,6 +80,8 @@ def campaign(
     from framefree.campaign import campaign as run_campaign
     from framefree.campaign import falsify, parsed
     from framefree.gallery.shared.campaigns import ScenarioRuns
+    from framefree.look.report import write
+    from framefree.look.report.campaign_page import campaign_page, search_page
 
     subject = ScenarioRuns(scenario_of(name, settings or [], plant))
     progress = None if as_json else _told
@@ -96,18 +98,24 @@ def campaign(
             subject, variations, metric=metric, out=folder, runs=runs or 2000, seed=seed,
             workers=workers, smallest=smallest, resume=resume, progress=progress,
         )  # fmt: skip
-        summary = _search_summary(subject, found, folder)
+        page = write(search_page(found, subject), folder / "report.html")
+        summary = {**_search_summary(subject, found, folder), "report": str(page)}
         _print_search(summary, found) if not as_json else print(json.dumps(summary, indent=2))
+        _open(page, show_report)
         raise typer.Exit(0 if found.search.violation is None else 1)
     result = run_campaign(
         subject, variations, out=folder, sample=sample, runs=runs, seed=seed, workers=workers,
         keep=keep, tries=tries, patience=patience, resume=resume, progress=progress,
     )  # fmt: skip
-    summary = _summary(subject, result, metric, smallest)
+    page = write(
+        campaign_page(result, subject, metric=metric, smallest=smallest), folder / "report.html"
+    )
+    summary = {**_summary(subject, result, metric, smallest), "report": str(page)}
     if as_json:
         print(json.dumps(summary, indent=2))
     else:
         _print(summary)
+    _open(page, show_report)
     raise typer.Exit(0 if summary["failed"] == 0 and summary["success_rate"] == 1 else 1)
 
 
@@ -135,11 +143,15 @@ def _one_run(
         for key, value in result.metrics.items():
             out.print(f"{key}: {value:.12g}", highlight=False)
         out.print(f"report: {page}", highlight=False, markup=False, soft_wrap=True)
+    _open(page, show)
+    raise typer.Exit(0 if result.metrics.get("ok", 1.0) > 0 else 1)
+
+
+def _open(page: Path, show: bool) -> None:
     if show:
         import webbrowser
 
         webbrowser.open(page.resolve().as_uri())
-    raise typer.Exit(0 if result.metrics.get("ok", 1.0) > 0 else 1)
 
 
 def _setting(text: str) -> tuple[str, Any]:
@@ -200,7 +212,7 @@ def _print(summary: dict[str, Any]) -> None:
         for job, command in summary["worst"].items():
             table.add_row(str(job), Text(command))
         out.print(table)
-    out.print(f"results: {summary['folder']}", highlight=False, markup=False, soft_wrap=True)
+    out.print(f"report: {summary['report']}", highlight=False, markup=False, soft_wrap=True)
 
 
 def _search_summary(
@@ -234,4 +246,4 @@ def _print_search(summary: dict[str, Any], found: "Falsification") -> None:
         one = summary[name]
         out.print(f"{title}: {summary['metric']} {one['worst']:.6g}", highlight=False)
         out.print(Text(f"  {one['command']}"), soft_wrap=True)
-    out.print(f"results: {summary['folder']}", highlight=False, markup=False, soft_wrap=True)
+    out.print(f"report: {summary['report']}", highlight=False, markup=False, soft_wrap=True)

@@ -29,6 +29,8 @@ class Line:
         For references, bounds and published values beside the computed ones.
     markers : bool
         Points without a line between them.
+    area : bool
+        A closed line whose inside is filled: see `Line.band`.
     """
 
     name: str
@@ -36,6 +38,15 @@ class Line:
     y: np.ndarray
     dashed: bool = False
     markers: bool = False
+    area: bool = False
+
+    @classmethod
+    def band(cls, name: str, x: Any, low: Any, high: Any) -> "Line":
+        """Return what lies between two lines over x, where both are finite."""
+        x, low, high = (np.asarray(values, float) for values in (x, low, high))
+        there = np.isfinite(low) & np.isfinite(high)
+        x, low, high = x[there], low[there], high[there]
+        return cls(name, np.append(x, x[::-1]), np.append(high, low[::-1]), area=True)
 
     def __post_init__(self) -> None:
         x, y = np.asarray(self.x, float), np.asarray(self.y, float)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from framefree.look.report.bands import band_figures
 from framefree.look.report.content import Animation, Figure, Page
 from framefree.look.report.scene import as_position_and_wxyz, drawn_machine, one_trajectory
 from framefree.motion import equations
@@ -21,17 +22,29 @@ _OWN = ("kinetic", "potential", "position_error", "velocity_error", "joint_wrenc
 
 
 def run_page(run: Run, title: str = "", trajectory: int = 0, **options: Any) -> Page:
-    """Return the page of a run: default figures and animation of one of its trajectories."""
+    """Return the page of a run: figures, and the motion of one of its trajectories."""
     name = title or (run.machine.name if run.machine is not None else "") or "A run"
     notes = []
-    if run.batch is not None:
-        notes.append(f"Trajectory {trajectory} of {run.batch} (counted from 0) is shown.")
     single = one_trajectory(run, trajectory)
+    if run.batch is None:
+        figures = default_figures(single)
+    else:
+        figures = band_figures(run)
+        notes.append(
+            f"Figures show all {run.batch} trajectories: their median, the band from 5 to 95 "
+            f"percent of them, and all. The motion is that of trajectory {trajectory}, counted "
+            "from 0."
+        )
+        if run.failures:
+            notes.append(
+                f"{len(run.failures)} trajectories ended early and count until then; the first: "
+                f"{run.failures[0]['message']}"
+            )
     trouble = "" if run.status == "finished" else f"The run is {run.status}."
     return Page(
         title=name,
         runs={"run": run},
-        figures=default_figures(single),
+        figures=figures,
         animations=(default_animation(single),),
         notes=tuple(notes),
         trouble=run.meta.get("failure", trouble),

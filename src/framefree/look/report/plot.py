@@ -35,28 +35,30 @@ def plot(figure: Figure) -> dict[str, Any]:
 def _colors(lines: tuple[Line, ...]) -> list[int]:
     """Return the number of the colour of each line.
 
-    Dashed lines and markers have the colour of what they go with, where their name begins with
-    that one's: "x" and "x reference".
+    Dashed lines, markers and areas have the colour of what they go with, where their name begins
+    with that one's: "x" and "x reference". Other areas have that of the first line.
     """
     own: dict[str, int] = {}
     for line in lines:
-        if not (line.dashed or line.markers):
+        if not (line.dashed or line.markers or line.area):
             own.setdefault(line.name, len(own))
     colors, more = [], len(own)
     for line in lines:
         names = [name for name in own if re.match(re.escape(name) + r"(\W|$)", line.name)]
-        colors.append(own[max(names, key=len)] if names else more)
-        more += not names
+        first = 0 if line.area and own else more
+        colors.append(own[max(names, key=len)] if names else first)
+        more += not names and first == more
     return colors
 
 
 def _trace(line: Line, color: int, most: int) -> dict[str, Any]:
-    x, y = thinned(line.x, line.y, most)
+    x, y = (line.x, line.y) if line.area else thinned(line.x, line.y, most)
     return {
         "name": plain(line.name),
         "x": packed(x, "f8"),
         "y": packed(y, "f8"),
         "mode": "markers" if line.markers else "lines",
         "dashed": line.dashed,
+        "area": line.area,
         "color": color,
     }

@@ -33,8 +33,13 @@
     const traces = data.traces.map((trace) => {
       const color = COLORS[trace.color % COLORS.length];
       const again = trace.color >= COLORS.length;   // the palette in its second round
-      return {type: "scatter", name: trace.name, x: unpack(trace.x), y: unpack(trace.y),
-              mode: trace.mode, connectgaps: false, marker: {color, size: 7},
+      const x = unpack(trace.x), y = unpack(trace.y);
+      if (trace.area) {
+        return {type: "scatter", name: trace.name, x, y, mode: "lines", fill: "toself",
+                fillcolor: color + "30", line: {width: 0, color}, hoverinfo: "skip"};
+      }
+      return {type: "scatter", name: trace.name, x, y,
+              mode: trace.mode, connectgaps: false, marker: {color, size: x.length > 300 ? 4 : 7},
               line: {color, width: trace.dashed ? 1.8 : 2,
                      dash: trace.dashed ? "dash" : again ? "dot" : "solid"}};
     });
