@@ -9,6 +9,7 @@ from framefree.benchmarks import (
     dynamics,
     exchange,
     falsify,
+    fmu,
     kernel,
     learn,
     loops,
@@ -30,5 +31,6 @@ BENCHMARKS: dict[str, Callable[[], dict[str, object]]] = {
     "learn": learn.run,
     "contact": contact.run,
     "falsify": falsify.run,
+    "fmu": fmu.run,
 }
 """Benchmark name to the function that measures it and gives its figures."""

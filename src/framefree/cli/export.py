@@ -16,7 +16,7 @@ from framefree.cli.printing import err, out
 from framefree.errors import FramefreeError
 
 PARTS = ("law", "plant", "loop")
-FORMATS = ("c",)
+FORMATS = ("c", "fmu")
 
 
 def export(
@@ -30,7 +30,7 @@ def export(
         Path | None,
         typer.Option("--out", help="Folder to write to; default here, or NAME-WHAT."),
     ] = None,
-    form: Annotated[str, typer.Option("--format", help="c.")] = "c",
+    form: Annotated[str, typer.Option("--format", help="c or fmu.")] = "c",
     key: Annotated[
         str, typer.Option("--run", help="Which run; default the one that the promises judge.")
     ] = "",
@@ -86,21 +86,26 @@ def _export_scenario(
     settings: list[str],
     plant: str | None,
 ) -> None:
-    from framefree.export import export_c
+    from framefree.export import export_c, export_fmu
     from framefree.export.struct_c import check_name
     from framefree.files import check_place
 
     scenario = scenario_of(name, settings, plant)
     usual = {"law": "controller"}.get(what, what)
     check_name(own_name or usual)
+    if form == "fmu" and single:
+        raise FramefreeError("FMUs have doubles: leave out `--single`")
     if form == "c":
         check_place(folder / f"{own_name or usual}.c", guard=True)
     err.print(f"running {name} ...", style="dim", highlight=False)
     outcome = scenario.run(progress=None)
     run = outcome.run_named(key or scenario.judged)
-    result = export_c(run, what, folder, name=own_name, single=single)
-    paths = result.paths
-    if result.report is not None:
-        out.print(result.report.text(), highlight=False, markup=False)
+    if form == "fmu":
+        paths = export_fmu(run, what, folder, name=own_name, title=f"{name}-{what}")
+    else:
+        result = export_c(run, what, folder, name=own_name, single=single)
+        paths = result.paths
+        if result.report is not None:
+            out.print(result.report.text(), highlight=False, markup=False)
     for path in paths:
         out.print(f"written: {path}", highlight=False, soft_wrap=True)

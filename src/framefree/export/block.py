@@ -76,6 +76,8 @@ class StepBlock:
     signal_ports : tuple of BlockPort
     reference : ExpressionProgram or None
         From the time to the group "reference", where there is one to follow.
+    now : ExpressionProgram or None
+        From the same inputs to the first outputs as they are before a step.
     rates : ContinuousForm or None
         The same as differential equations, where it is a plant.
     """
@@ -92,6 +94,7 @@ class StepBlock:
     signals: ExpressionProgram | Calls | None = None
     signal_ports: tuple[BlockPort, ...] = ()
     reference: ExpressionProgram | None = None
+    now: ExpressionProgram | None = None
     rates: "ContinuousForm | None" = field(default=None, repr=False)
 
     @property
@@ -111,9 +114,9 @@ class StepBlock:
         return self.program.compile()
 
     def sources(self) -> dict[str, CSource]:
-        """Return the functions in C: "core", and "signals" and "reference" where there are any."""
+        """Return the functions in C: "core", and others where there are any."""
         parts: dict[str, Any] = {"core": self.program, "signals": self.signals}
-        parts["reference"] = self.reference
+        parts |= {"reference": self.reference, "now": self.now}
         if self.rates is not None:
             parts["rates"] = self.rates.program
         return {

@@ -83,6 +83,11 @@ class _Stepping:
         state = self.loop.plant.at(x, v, t)
         return state.joint_x, state.joint_v
 
+    def _shown(self, t: Matrix) -> dict[str, Matrix]:
+        s = self.loop.symbols
+        joint_x, joint_v = self._joint_state(s["x"], s["v"], t)
+        return {"out_x": joint_x, "out_v": joint_v}
+
     def _of_loop(self, record: LoopRecord, outputs: list[Matrix]) -> list[np.ndarray]:
         """Evaluate expressions of the loop's symbols along a record."""
         loop = self.loop
@@ -158,6 +163,7 @@ class Plant(_Stepping):
             self._start(self.ports),
             options.dt,
             tuple(name for name in held if name == "parameters"),
+            now=self._program("now", self._shown(t)),
             rates=self._continuous(),
         )
 
@@ -266,6 +272,20 @@ class WholeLoop(_Stepping):
             self._start(self.ports),
             self.stride * options.dt,
             tuple(self.loop.parameter_names),
+            now=self._now(),
+        )
+
+    def _now(self) -> ExpressionProgram:
+        """Return x and v of the joints before a step."""
+        shown = self._shown(self._time(self.stride))
+        dense = [ca.densify(ca.SX(value)) for value in shown.values()]
+        symbols = [self.noise] if self.inputs else []
+        symbols += [
+            self.count if p.name == COUNT else self.loop.symbols[p.name] for p in self.ports
+        ]
+        names = self._input_names()
+        return ExpressionProgram(
+            ca.Function(f"{self.name}_now", symbols, dense, names, list(shown))
         )
 
     def _input_names(self) -> list[str]:

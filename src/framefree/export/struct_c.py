@@ -137,6 +137,12 @@ class BlockInC:
                 "\n/* The reference of the recorded run at a time. */\n"
                 f"void {name}_follow({name}_real t, {name}_reference *reference);\n"
             )
+        if block.now is not None:
+            more += (
+                "\n/* The state as it is before a step, in the outputs that tell of it. */\n"
+                f"void {name}_show(const {name}_memory *memory{self._arguments}, "
+                f"{name}_output *out);\n"
+            )
         if block.rates is not None:
             parts.append(self._struct("rate", self._continuous))
             more += (
@@ -243,6 +249,14 @@ class BlockInC:
             text += (
                 f"\nvoid {name}_follow({name}_real t, {name}_reference *reference)\n{{\n"
                 f"    {self.sources['reference'].name}({', '.join(operands)});\n}}\n"
+            )
+        if block.now is not None:
+            count = len(block.now.function().name_out())
+            operands = [*self._inputs(), *(_place("out", p) for p in block.outputs[:count])]
+            text += (
+                f"\nvoid {name}_show(const {name}_memory *memory{self._arguments}, "
+                f"{name}_output *out)\n{{\n{self._unused()}"
+                f"    {self.sources['now'].name}({', '.join(operands)});\n}}\n"
             )
         if block.rates is not None:
             operands = ["&t", *self._inputs(), *(_place("rate", p) for p in self._continuous)]
