@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 
 from framefree.gallery.machines.multicopter_load import tricopter_and_load, tricopter_with_load
-from framefree.gallery.machines.multicopters import quadcopter
+from framefree.gallery.machines.multicopters import quadcopter, tricopter
 from framefree.gallery.scenarios.prototypes import flights
 from framefree.gallery.scenarios.prototypes.attitude import Attitude
 from framefree.gallery.scenarios.prototypes.bicopter_circle import BicopterCircle
 from framefree.gallery.scenarios.prototypes.cart_pole import CartPole
-from framefree.gallery.scenarios.prototypes.drives import quadcopter_drive
+from framefree.gallery.scenarios.prototypes.drives import quadcopter_drive, tricopter_drive
 from framefree.gallery.scenarios.prototypes.flight_scenario import ERROR, rate_error
 from framefree.gallery.scenarios.prototypes.pvtol import Pvtol
 from framefree.gallery.scenarios.prototypes.quad_flip import QuadFlip
@@ -20,7 +20,6 @@ from framefree.gallery.scenarios.prototypes.scara import Scara
 from framefree.gallery.scenarios.prototypes.tricopter import Tricopter
 from framefree.gallery.scenarios.prototypes.tricopter_load import TricopterLoad
 from framefree.motion import equations
-from framefree.simulate import TiltDrive
 from framefree.simulate.measures import rms
 
 ALL = (
@@ -213,7 +212,7 @@ def test_yaw_torque_answers_with_66_rad_per_s():
 
 def test_tilting_arms_follow_their_servos():
     u = np.array([1.0, 3.0, -0.5, 4.0, 0.2, 4.0])
-    rate, out, A, *_ = slopes(TiltDrive(), u)
+    rate, out, A, *_ = slopes(tricopter_drive(tricopter()), u)
     assert np.abs(rate).max() < 1e-9
     assert np.allclose(out.ravel(), u)
     poles = np.linalg.eigvals(A)

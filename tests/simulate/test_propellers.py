@@ -17,7 +17,7 @@ from framefree.machine import (
     Propeller,
     SpinningPropeller,
 )
-from framefree.simulate import PropellerDrive, SimulationError, TiltDrive, simulate
+from framefree.simulate import PropellerDrive, SimulationError, simulate
 
 THRUST, RATIO, ROTOR = 2e-5, 0.02, 4e-5
 MASS, INERTIA = 2.0, np.diag([0.03, 0.03, 0.05])
@@ -173,5 +173,3 @@ def test_what_does_not_fit_is_refused():
     drive = PropellerDrive(copter(4), THRUST, ROTOR)
     with pytest.raises(SimulationError, match="does not fit"):
         simulate(copter(6), None, lag=drive, duration=0.01, dt=1e-3, progress=False)
-    with pytest.raises(SimulationError, match="tilting"):
-        simulate(copter(4), None, lag=TiltDrive(), duration=0.01, dt=1e-3, progress=False)

@@ -10,7 +10,8 @@ from framefree.simulate.disturbances import Disturbance, Pulse, Push
 from framefree.simulate.errors import SimulationError
 from framefree.simulate.events import Change, Event, Grasp, Release, SetParameters
 from framefree.simulate.noise import Noise
-from framefree.simulate.propellers import PropellerDrive, TiltDrive
+from framefree.simulate.propellers import PropellerDrive
+from framefree.simulate.rotors import Rotor, RotorDrive, TiltServo
 from framefree.simulate.run import Run
 from framefree.simulate.runners.adaptive import Adaptive
 from framefree.simulate.sensors import (
@@ -42,11 +43,13 @@ __all__ = [
     "Push",
     "Release",
     "RepeatedSimulation",
+    "Rotor",
+    "RotorDrive",
     "Run",
     "Sensor",
     "SetParameters",
     "SimulationError",
-    "TiltDrive",
+    "TiltServo",
     "simulate",
 ]
 

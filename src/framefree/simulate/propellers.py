@@ -1,4 +1,4 @@
-"""Drives of propellers: any number of motors with rotors, and arms that servos tilt."""
+"""A drive of any number of propellers whose thrusts, or combinations of them, are filtered."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -7,7 +7,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from framefree.machine import Machine, Propeller, TiltingPropeller
+from framefree.machine import Machine, Propeller
 from framefree.simulate.actuation import Drive
 from framefree.simulate.errors import SimulationError
 
@@ -112,25 +112,12 @@ class PropellerDrive(Drive):
     @cached_property
     def _reaction(self) -> np.ndarray:
         """Thrusts (nu, nu) that give the moments of rotors that speed up by one rad/s^2."""
-        columns, moments = [], []
         inertia = self._each("rotor_inertia")
-        for actuator, J in zip(self._propellers, inertia, strict=True):
-            pose = np.asarray(self.machine.numeric.frame(actuator.frame).pose, float)
-            R, r = pose[:3, :3], pose[:3, 3]
-            own = np.array(ca.DM(actuator.columns)).ravel()
-            force, moment = R @ own[:3], R @ own[3:]
-            columns.append(np.concatenate([force, moment + np.cross(r, force)]))
-            moments.append(np.concatenate([np.zeros(3), -J * actuator.spin * (R @ actuator.axis)]))
-        B, wanted = np.array(columns).T, np.array(moments).T
-        thrusts = np.linalg.lstsq(B, wanted, rcond=1e-9)[0]
-        left = np.abs(B @ thrusts - wanted).max() / np.abs(wanted).max()
-        if left > GIVEN:
-            raise SimulationError(
-                f"the propellers of `{self.machine.name}` cannot give the reaction of their "
-                f"rotors: {left:.2g} of it is left; make the rotors bodies, each with a "
-                "`SpinningPropeller`"
-            )
-        return thrusts
+        moments = [
+            -J * one.spin * np.asarray(one.axis, float)[:, None]
+            for one, J in zip(self._propellers, inertia, strict=True)
+        ]
+        return inputs_for_moments(self.machine, self._propellers, moments)
 
     def start(self, u: np.ndarray) -> np.ndarray:
         """Return the speeds that give thrusts u, and combinations that do not change."""
@@ -174,53 +161,38 @@ class PropellerDrive(Drive):
         return kF * speed**2, wanted
 
 
-@dataclass(frozen=True)
-class TiltDrive(Drive):
-    """Propellers on arms that servos tilt; inputs are pairs (F sin t, F cos t).
-
-    Thrust follows its command with `thrust_rate`, the tilt t with the servo's
-    t'' + 2 zeta w t' + w^2 (t - t_commanded) = 0.
+def inputs_for_moments(machine: Machine, propellers: Any, moments: Any) -> np.ndarray:
+    """Return thrusts (k, m) of propellers on one body that give moments about their places.
 
     Parameters
     ----------
-    count : int
-        Number of propellers.
-    thrust_rate, servo_rate, servo_damping : float
-        1/s, rad/s, 1.
+    machine : Machine
+    propellers : sequence of Propeller or TiltingPropeller
+        With k inputs in all.
+    moments : sequence of (3, n)
+        For every propeller some moments, in its frame's axes; m in all.
     """
-
-    count: int = 3
-    thrust_rate: float = 75.0
-    servo_rate: float = 40.11
-    servo_damping: float = 0.9154
-
-    def start(self, u: np.ndarray) -> np.ndarray:
-        """Return thrusts, tilts, and rates of the tilts: zero."""
-        sine, cosine = np.asarray(u, float).reshape(self.count, 2).T
-        thrust, tilt = np.hypot(sine, cosine), np.arctan2(sine, cosine)
-        return np.concatenate([thrust, tilt, np.zeros(self.count)])
-
-    def rate(self, z: Matrix, command: Matrix) -> Matrix:
-        """Return the rates of thrusts, tilts and their rates."""
-        n = self.count
-        sine, cosine = command[0 : 2 * n : 2], command[1 : 2 * n : 2]
-        thrust, tilt = ca.sqrt(sine**2 + cosine**2), ca.atan2(sine, cosine)
-        push = self.servo_rate**2 * (tilt - z[n : 2 * n])
-        slow = 2 * self.servo_damping * self.servo_rate * z[2 * n :]
-        return ca.vertcat(self.thrust_rate * (thrust - z[:n]), z[2 * n :], push - slow)
-
-    def u(self, z: Matrix, command: Matrix) -> Matrix:
-        """Return the thrusts' components."""
-        n = self.count
-        pairs = [(z[k] * ca.sin(z[n + k]), z[k] * ca.cos(z[n + k])) for k in range(n)]
-        return ca.vertcat(*(part for pair in pairs for part in pair))
-
-    def check(self, machine: Machine, dt: float) -> None:
-        """Refuse a machine with other actuators than so many tilting propellers."""
-        tilting = [a for a in machine.actuators if isinstance(a, TiltingPropeller)]
-        if len(tilting) != self.count or len(machine.actuators) != self.count:
-            raise SimulationError(
-                f"a TiltDrive of {self.count} propellers needs a machine with so many tilting "
-                f"propellers and no other actuators; `{machine.name}` has {len(tilting)} and "
-                f"{len(machine.actuators)} actuators"
-            )
+    machine = machine.numeric
+    bodies = {machine.frame(actuator.frame).body for actuator in propellers}
+    if len(bodies) != 1:
+        raise SimulationError(
+            f"rotors that react on each other must be on one body, but they are on {len(bodies)}: "
+            + ", ".join(sorted(bodies))
+        )
+    columns, wanted = [], []
+    for actuator, own in zip(propellers, moments, strict=True):
+        pose = np.asarray(machine.frame(actuator.frame).pose, float)
+        R, r = pose[:3, :3], pose[:3, 3]
+        wrench = np.array(ca.DM(actuator.columns))
+        force, moment = R @ wrench[:3], R @ wrench[3:]
+        columns.append(np.vstack([force, moment + np.cross(r, force, axisb=0, axisc=0)]))
+        wanted.append(np.vstack([np.zeros_like(own), R @ own]))
+    B, turned = np.hstack(columns), np.hstack(wanted)
+    thrusts = np.linalg.lstsq(B, turned, rcond=1e-9)[0]
+    left = np.abs(B @ thrusts - turned).max() / max(np.abs(turned).max(), 1e-300)
+    if left > GIVEN:
+        raise SimulationError(
+            f"the propellers of `{machine.name}` cannot give the reaction of their rotors: "
+            f"{left:.2g} of it is left; make the rotors bodies, each with a `SpinningPropeller`"
+        )
+    return thrusts

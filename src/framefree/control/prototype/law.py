@@ -13,7 +13,8 @@ import numpy as np
 from framefree.control.law import UNKNOWN_FORCE, Command, ControlError, Law
 from framefree.control.prototype import template
 from framefree.control.prototype import transport as maps
-from framefree.control.prototype.centers import what_stands_aside
+from framefree.control.prototype.bounded import BoundedErrors
+from framefree.control.prototype.hover import what_drifts, what_stands_aside
 from framefree.control.prototype.integral import PrototypeIntegral, largest_factor
 from framefree.control.prototype.kinematics import relative_kinematics
 from framefree.control.prototype.kinetics import Kinetics
@@ -75,6 +76,9 @@ class PrototypeControl(Law):
     integral : PrototypeIntegral, optional
         Integral action against a constant force that nobody knows, for fully actuated machines
         without loops; see `framefree.control.prototype.integral`.
+    bounded : BoundedErrors, optional
+        For craft that fly: errors of position far beyond what inputs can do are felt only as far as
+        speed and acceleration allow, so that inclinations stay small; W is that of the errors felt.
 
     Notes
     -----
@@ -97,6 +101,7 @@ class PrototypeControl(Law):
     limits: bool = False
     lean: bool = True
     integral: PrototypeIntegral | None = None
+    bounded: BoundedErrors | None = None
 
     needs = ("x", "v", "a")
     takes = (UNKNOWN_FORCE,)
@@ -134,10 +139,13 @@ class PrototypeControl(Law):
             raise ControlError(f"no input of `{machine.name}` moves anything")
         if self.integral is not None:
             self._check_integral(self.integral)
+        if self.bounded is not None:
+            self.bounded.check(machine, self.pairs)
         if not machine.closed and self.allocation.unactuated:
-            words = what_stands_aside(machine, self.pairs)
-            if words:
-                warnings.warn(words, FramefreeWarning, stacklevel=3)
+            aside = what_stands_aside(machine, self.pairs)
+            for words in (aside, what_drifts(machine, *self._forms_at_rest())):
+                if words:
+                    warnings.warn(words, FramefreeWarning, stacklevel=3)
         if chosen_body:
             warnings.warn(
                 "PrototypeControl takes the body approach, without a proof for moving references, "
@@ -190,12 +198,21 @@ class PrototypeControl(Law):
         (B,) = self._sampled(x, actuation.input_matrix(self._model.at(x)))
         return bool(np.abs(B).max() > 0)
 
+    @cached_property
+    def _forms(self) -> tuple[Matrix, list[Matrix]]:
+        """Return x, and the prototype's inertia, damping and stiffness (nv x nv) there."""
+        x, rest = ca.SX.sym("x", self.machine.nx), ca.SX(self.machine.nv, 1)
+        sides = self._sides(x, rest, x, rest)
+        return x, [template.projected(sides, kind) for kind in KINDS]
+
+    def _forms_at_rest(self) -> list[np.ndarray]:
+        x, forms = self._forms
+        neutral = [self.machine.numeric.neutral()]
+        return [np.array(at_configurations(self.machine, x, f, neutral))[0] for f in forms]
+
     def _check_definite(self) -> None:
         """Refuse parameters that leave motions without inertia, or that drive the machine off."""
-        machine = self.machine
-        x, rest = ca.SX.sym("x", machine.nx), ca.SX(machine.nv, 1)
-        sides = self._sides(x, rest, x, rest)
-        forms = [template.projected(sides, kind) for kind in KINDS]
+        x, forms = self._forms
         for name, samples in zip(KINDS, self._sampled(x, *forms), strict=True):
             scaled = np.array([_scaled(one) for one in samples])
             lowest = np.linalg.eigvalsh(scaled)[:, 0].min()
@@ -252,9 +269,8 @@ class PrototypeControl(Law):
         self.allocation.require_full("integral action")
         integral.gains(machine.nv)
         _ = integral.stored(ca.DM.zeros(machine.nv))
-        x, rest = ca.SX.sym("x", machine.nx), ca.SX(machine.nv, 1)
-        sides = self._sides(x, rest, x, rest)
-        samples = self._sampled(x, *(template.projected(sides, kind) for kind in KINDS))
+        x, forms = self._forms
+        samples = self._sampled(x, *forms)
         times = integral.times(machine.nv)
         most = min(largest_factor(M, D, K, times) for M, D, K in zip(*samples, strict=True))
         if not most > 1:
@@ -322,6 +338,8 @@ class PrototypeControl(Law):
         force = reference.get(UNKNOWN_FORCE)
         if force is not None and self._leaning is not None:
             reference = self._leaning(reference, force)
+        if self.bounded is not None:
+            reference = self.bounded.reference(self.machine, self.pairs, (x, v), reference)
         if self.integral is not None:
             force = memory if force is None else force + memory
         plant, wanted = self.kinetics(x, v, force), self.template(x, v, reference)

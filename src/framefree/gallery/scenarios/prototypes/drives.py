@@ -1,10 +1,10 @@
-"""The drive of the recorded quadcopter: four motors under a filter of total thrust and torques."""
+"""Drives of the recorded craft: filtered thrust and torques, and arms that tilt."""
 
 import numpy as np
 
 from framefree.gallery.machines import multicopters
 from framefree.machine import Machine
-from framefree.simulate.propellers import PropellerDrive
+from framefree.simulate import PropellerDrive, Rotor, RotorDrive, TiltServo
 
 _TORQUE_CONSTANT, _FRICTION = 0.0105, 0.005
 _CURRENTS = (-7.08, 14.16)
@@ -34,3 +34,11 @@ def quadcopter_drive(machine: Machine, limited: bool = True) -> PropellerDrive:
         modes=mixer,
         torques=(low, high) if limited else (-np.inf, np.inf),
     )
+
+
+def tricopter_drive(machine: Machine) -> RotorDrive:
+    """Return the drive that was identified on the vehicle [Konz2024, ch. 5].
+
+    Thrusts follow with 75 1/s, and servos tilt the arms with 40.11 rad/s and damping 0.9154.
+    """
+    return RotorDrive(machine, Rotor((0.0, 1.0), rate=75.0), TiltServo(40.11, 0.9154))

@@ -17,7 +17,7 @@ from framefree.control.references.compose import Shifted
 from framefree.control.references.flat import FlatReference
 from framefree.control.references.flat_curves import FLIP, LOOP, Curve, Manoeuvres, Moves
 from framefree.gallery.machines import multicopters
-from framefree.gallery.scenarios.prototypes.drives import quadcopter_drive
+from framefree.gallery.scenarios.prototypes.drives import quadcopter_drive, tricopter_drive
 from framefree.geometry import Moments
 from framefree.machine import Machine, Propeller
 from framefree.simulate import (
@@ -28,7 +28,6 @@ from framefree.simulate import (
     Pulse,
     Run,
     SimulationError,
-    TiltDrive,
     simulate,
 )
 
@@ -343,4 +342,5 @@ def tricopter_craft() -> Craft:
     machine = multicopters.tricopter()
     bias = (-0.21, -0.02, 0.03, 0.037, -0.024, -0.003)
     reference = free_transitions(machine)
-    return Craft(machine, TRICOPTER_GAINS, TiltDrive(), reference, TRICOPTER_LEAD, bias, 14.6)
+    drive = tricopter_drive(machine)
+    return Craft(machine, TRICOPTER_GAINS, drive, reference, TRICOPTER_LEAD, bias, 14.6)
