@@ -18,6 +18,8 @@ EXTRAS = {
     "proxsuite": "extra `qp`",
     "yaml": "extra `models`",
     "trimesh": "reads meshes if it is installed",
+    "viser": "extra `view`",
+    "playwright": "drives a browser for `bench view`",
 }
 START_UP = {
     "importlib.metadata": "versions of packages, for records only",
@@ -28,6 +30,8 @@ START_UP = {
 }
 OWN = {
     ("simulate/run.py", "framefree.look.report"): "run.report() leads to the looking side",
+    ("simulate/run.py", "framefree.look.view"): "run.view() likewise",
+    ("machine/machine.py", "framefree.look.view"): "machine.show() likewise",
     ("machine/machine.py", "framefree.motion.forward_kinematics"): "a convenience of machines",
     ("machine/machine.py", "framefree.machine.formats.write_mjcf"): "0.05 s, for writing only",
     ("machine/machine.py", "framefree.machine.formats.write_urdf"): "0.05 s, for writing only",

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from framefree.geometry import Moments
     from framefree.kernel import Kernel, compile
     from framefree.look import report
+    from framefree.look.view import view
     from framefree.machine import Body, Frame, Joint, Machine
     from framefree.machine.read import read
     from framefree.motion import Equations, equations
@@ -73,6 +74,7 @@ __all__ = [
     "report",
     "simulate",
     "solve",
+    "view",
 ]
 
 # Nothing is loaded before it is used: a start costs what it needs.
@@ -110,6 +112,7 @@ __getattr__ = lazy(
         "report": "framefree.look.report",
         "simulate": "framefree.simulate",
         "solve": "framefree.solve",
+        "view": "framefree.look.view:view",
     },
 )
 

@@ -1,6 +1,7 @@
-"""A small scenario, for tests of reports and of the command line."""
+"""A small scenario, for tests of reports and of the command line, and a real browser."""
 
 import os
+import shutil
 import signal
 from dataclasses import dataclass
 from typing import ClassVar
@@ -12,6 +13,41 @@ from simulate_machines import PD, pendulum
 from framefree.gallery.shared.scenario import Outcome, Promise, Scenario
 from framefree.look.report import Animation, Figure
 from framefree.simulate import simulate
+
+FLAGS = (
+    "--no-sandbox",
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-default-apps",
+    "--no-first-run",
+    "--no-default-browser-check",
+    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
+)
+NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+
+
+def missing(what):
+    if os.environ.get("FRAMEFREE_CI"):
+        pytest.fail(f"{what} is needed here")
+    pytest.skip(f"{what} is not installed")
+
+
+@pytest.fixture(scope="session")
+def browser():
+    program = next(filter(None, map(shutil.which, NAMES)), None)
+    if program is None:
+        missing("Chromium")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        missing("Playwright")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
+        yield browser
+        browser.close()
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,7 @@ Needs Chromium and Playwright; without them these tests are skipped, unless FRAM
 
 import base64
 import json
-import os
 import re
-import shutil
 
 import numpy as np
 import pytest
@@ -16,42 +14,8 @@ from framefree.gallery.shared.results import run_into
 from framefree.look.report.scene import body_poses
 from framefree.simulate import Run
 
-FLAGS = (
-    "--no-sandbox",
-    "--use-angle=swiftshader",
-    "--enable-unsafe-swiftshader",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-default-apps",
-    "--no-first-run",
-    "--no-default-browser-check",
-    "--host-resolver-rules=MAP * ~NOTFOUND",
-)
-NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 LONG = 180_000
 """Milliseconds: a machine without graphics draws slowly."""
-
-
-def missing(what):
-    if os.environ.get("FRAMEFREE_CI"):
-        pytest.fail(f"{what} is needed here")
-    pytest.skip(f"{what} is not installed")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    program = next(filter(None, map(shutil.which, NAMES)), None)
-    if program is None:
-        missing("Chromium")
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        missing("Playwright")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

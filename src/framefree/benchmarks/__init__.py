@@ -16,6 +16,7 @@ from framefree.benchmarks import (
     prototype,
     rollout,
     tasks,
+    view,
 )
 
 BENCHMARKS: dict[str, Callable[[], dict[str, object]]] = {
@@ -32,5 +33,6 @@ BENCHMARKS: dict[str, Callable[[], dict[str, object]]] = {
     "contact": contact.run,
     "falsify": falsify.run,
     "fmu": fmu.run,
+    "view": view.run,
 }
 """Benchmark name to the function that measures it and gives its figures."""

@@ -32,6 +32,7 @@ from framefree.cli.arguments import (
 from framefree.cli.campaign import campaign
 from framefree.cli.export import export
 from framefree.cli.printing import err, first_line, out, print_result, rows_of, table_of
+from framefree.cli.view import view
 from framefree.errors import FramefreeError, FramefreeWarning
 
 if TYPE_CHECKING:
@@ -196,6 +197,9 @@ def show(
     out.print(describe(subject))
     draw(subject, path)
     out.print(f"drawn in {path}", highlight=False)
+
+
+app.command()(view)
 
 
 @app.command()

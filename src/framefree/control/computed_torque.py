@@ -17,6 +17,7 @@ from framefree.control.law import Command
 from framefree.control.shared.allocation import UNITS
 from framefree.control.shared.joint_error import joint_error
 from framefree.control.shared.joint_law import JointLaw
+from framefree.machine.values import constant
 from framefree.motion.spatial import solve_symmetric
 
 Matrix = Any
@@ -49,7 +50,7 @@ class ComputedTorque(JointLaw):
         self, t: Matrix, x: Matrix, v: Matrix, reference: Mapping[str, Matrix], memory: Matrix
     ) -> Command:
         """Return the inputs, the error and its rate, V and V_rate."""
-        state, Kp, Kd = self.model.at(x, v, t), ca.DM(self.stiffness), ca.DM(self.damping)
+        state, Kp, Kd = self.model.at(x, v, t), constant(self.stiffness), constant(self.damping)
         desired = reference["x"], reference["v"], reference["a"]
         error = joint_error(self.machine, self.model.joints, desired, (x, v))
         e, rate = error.e, error.rate

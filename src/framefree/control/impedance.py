@@ -31,6 +31,7 @@ from framefree.control.shared.null_space import NullSpaceLaw
 from framefree.control.shared.taskspace import TaskSpace
 from framefree.machine import Machine
 from framefree.machine.part import set_field
+from framefree.machine.values import constant, is_symbolic
 
 Matrix = Any
 
@@ -101,7 +102,8 @@ class Impedance(NullSpaceLaw):
         rows = self.rows
         if not rows:
             raise ControlError("`stiffness` and `damping` are zero in every direction")
-        matrix_gain(self.damping[np.ix_(rows, rows)], len(rows), "damping")
+        if not is_symbolic(self.damping):
+            matrix_gain(self.damping[np.ix_(rows, rows)], len(rows), "damping")
         if self.inertia is not None:
             set_field(self, "inertia", frame_gain(self.inertia, "inertia", definite=True))
             self._check_rows()
@@ -121,8 +123,8 @@ class Impedance(NullSpaceLaw):
     @property
     def rows(self) -> list[int]:
         """Directions of the frame that are not left free."""
-        used = np.abs(self.stiffness).sum(axis=1) + np.abs(self.damping).sum(axis=1)
-        return np.flatnonzero(used).tolist()
+        gains = [ca.SX(constant(gain)) for gain in (self.stiffness, self.damping)]
+        return [k for k in range(6) if not all(gain[k, :].is_zero() for gain in gains)]
 
     # ------------------------------------------------------------------ checks
 
@@ -154,17 +156,17 @@ class Impedance(NullSpaceLaw):
 
     def _force(self, error: FrameError) -> Matrix:
         """F = L^T K e + D y (6)."""
-        return error.L.T @ (ca.DM(self.stiffness) @ error.e) + ca.DM(self.damping) @ error.y
+        return error.L.T @ (constant(self.stiffness) @ error.e) + constant(self.damping) @ error.y
 
     def _potential(self, error: FrameError) -> Matrix:
-        return ca.dot(error.e, ca.DM(self.stiffness) @ error.e) / 2
+        return ca.dot(error.e, constant(self.stiffness) @ error.e) / 2
 
     def _natural(self, state: ModelState, error: FrameError, task: TaskSpace) -> "Outcome":
         F, v = self._force(error), state.v
         force = state.holding + error.J.T @ F
         # With y = y_d - J v; for a reference at rest this is -y . D y.
-        pull = error.L.T @ (ca.DM(self.stiffness) @ error.e)
-        rate = ca.dot(error.J @ v, ca.DM(self.damping) @ error.y) + ca.dot(pull, error.y_d)
+        pull = error.L.T @ (constant(self.stiffness) @ error.e)
+        rate = ca.dot(error.J @ v, constant(self.damping) @ error.y) + ca.dot(pull, error.y_d)
         if self.has_null_force:
             tau = self.null_force(state, task)
             force += task.unfelt(tau)
@@ -188,7 +190,7 @@ class Impedance(NullSpaceLaw):
             a -= task.solve_mass(inputs.unrealised)
         missed = wanted - task.J @ a
         V = ca.dot(y, H @ y) / 2 + self._potential(error)
-        rate = -ca.dot(y, ca.DM(self.damping)[rows, rows] @ y) + ca.dot(y, H @ missed)
+        rate = -ca.dot(y, constant(self.damping)[rows, rows] @ y) + ca.dot(y, H @ missed)
         whole = ca.SX(6, 1)
         whole[rows] = missed
         return inputs, {"V": V, "V_rate": rate, "margin": task.margin, "missed": whole}

@@ -18,6 +18,7 @@ from framefree.control.law import Command
 from framefree.control.shared.allocation import UNITS
 from framefree.control.shared.joint_error import joint_error
 from framefree.control.shared.joint_law import JointLaw
+from framefree.machine.values import constant
 
 Matrix = Any
 
@@ -51,7 +52,7 @@ class PDGravity(JointLaw):
         self, t: Matrix, x: Matrix, v: Matrix, reference: Mapping[str, Matrix], memory: Matrix
     ) -> Command:
         """Return the inputs, e, V and V_rate."""
-        state, K, D = self.model.at(x, v, t), ca.DM(self.stiffness), ca.DM(self.damping)
+        state, K, D = self.model.at(x, v, t), constant(self.stiffness), constant(self.damping)
         nothing = ca.SX(self.machine.nv, 1)
         v_d = reference.get("v", nothing)
         desired = reference["x"], v_d, nothing

@@ -1,4 +1,4 @@
-"""Looking at machines and runs: trees in text, pictures, and reports that open in a browser."""
+"""Looking at machines and runs: trees in text, pictures, reports, and a live view in a browser."""
 
 from typing import TYPE_CHECKING
 
@@ -8,8 +8,9 @@ if TYPE_CHECKING:
     from framefree.look import report
     from framefree.look.picture import draw
     from framefree.look.show import describe
+    from framefree.look.view import view
 
-__all__ = ["describe", "draw", "report"]
+__all__ = ["describe", "draw", "report", "view"]
 
 __getattr__ = lazy(
     __name__,
@@ -17,6 +18,7 @@ __getattr__ = lazy(
         "describe": "framefree.look.show:describe",
         "draw": "framefree.look.picture:draw",
         "report": "framefree.look.report",
+        "view": "framefree.look.view:view",
     },
 )
 

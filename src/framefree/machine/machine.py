@@ -306,6 +306,13 @@ class Machine(Description):
 
     # ------------------------------------------------------------------ as data
 
+    def show(self, **options: Any) -> Any:
+        """Show the machine in a page of the browser, with sliders; see `framefree.view`."""
+        # A step towards who looks at machines, taken when it is asked for.
+        from framefree.look.view import view
+
+        return view(self, **options)
+
     def to_mjcf(self, *, without: Any = (), meshes: bool = False) -> str:
         """Return the machine as MJCF text; what the format cannot say is refused by name.
 

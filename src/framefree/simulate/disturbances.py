@@ -14,8 +14,8 @@ import casadi as ca
 import numpy as np
 
 from framefree.geometry import se3
-from framefree.machine import Machine
 from framefree.machine.values import constant_pose
+from framefree.motion import State
 from framefree.motion.load import Load
 from framefree.simulate.errors import SimulationError
 
@@ -70,9 +70,9 @@ class Disturbance(ABC):
     def value(self, moment: Moment) -> Matrix:
         """Return the wrench (6) or joint force (nv) at a moment."""
 
-    def add(self, load: Load, machine: Machine, poses: Callable[[], Any], moment: Moment) -> None:
-        """Add what is felt to a load; `poses()` are those of the bodies."""
-        value = ca.SX(self.value(moment))
+    def add(self, load: Load, state: State, moment: Moment) -> None:
+        """Add what is felt in a state to a load."""
+        value, machine = ca.SX(self.value(moment)), state.machine
         on_joint = self.target in machine.joint_index
         size = machine.joint(self.target).nv if on_joint else 6
         if value.shape != (size, 1):
@@ -87,7 +87,7 @@ class Disturbance(ABC):
         if self.axes == "world":
             index = machine.body_index[frame.body]
             pose = constant_pose(frame.pose)
-            R = se3.rotation(se3.compose(poses()[index], pose) if index >= 0 else pose)
+            R = se3.rotation(se3.compose(state.poses[index], pose) if index >= 0 else pose)
             value = ca.vertcat(R.T @ value[:3], R.T @ value[3:])
         load.on_frame(frame, value)
 

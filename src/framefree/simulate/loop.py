@@ -33,6 +33,7 @@ import numpy as np
 from framefree.control.law import AnyLaw, Command
 from framefree.control.references.base import Reference
 from framefree.machine import Machine
+from framefree.machine.parameters import Parameters
 from framefree.motion import Equations, State
 from framefree.motion.load import Load
 from framefree.simulate.actuation import Drive
@@ -84,6 +85,9 @@ class ControlLoop:
         Sensors, estimators and observer between the plant and the law.
     touched : bool
         Whether an engine solves contacts that our equations do not know.
+    live : Parameters or None
+        Numbers that somebody sets while the loop runs: law, reference and disturbances may be
+        expressions of their symbols.
     """
 
     plant: Equations
@@ -99,6 +103,7 @@ class ControlLoop:
     predictor: Predictor | None = None
     estimation: Estimation | None = None
     touched: bool = False
+    live: Parameters | None = None
     symbols: Symbols = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -264,7 +269,7 @@ class ControlLoop:
     @property
     def parameter_names(self) -> list[str]:
         """Names of the inputs that hold tunable numbers."""
-        names = ("parameters", "law_parameters", "disturbance_numbers")
+        names = ("parameters", "law_parameters", "disturbance_numbers", "live")
         return [name for name in names if name in self.symbols]
 
     @property
@@ -423,4 +428,6 @@ class ControlLoop:
         if many:
             count = sum(numbers.shape[1] for numbers in many)
             symbols["disturbance_numbers"] = ca.SX.sym("disturbance_numbers", count)
+        if self.live is not None and len(self.live):
+            symbols["live"] = self.live.symbols
         return symbols

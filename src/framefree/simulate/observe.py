@@ -92,6 +92,9 @@ class Observer:
                 command.u,
             )
         self._add_signals(state, load, record)
+        if loop.live is not None:
+            for k, name in enumerate(loop.live.names):
+                self._add(Channel("signals", name, ()), loop.live.symbols[k])
 
     def _add_references(self) -> None:
         loop = self.loop

@@ -13,6 +13,7 @@ from framefree.control.estimation import ForceObserver, StateEstimator
 from framefree.control.law import AnyLaw
 from framefree.control.references.base import Reference
 from framefree.machine import Machine, Stops
+from framefree.machine.parameters import Parameters
 from framefree.motion import Constrained, Equations
 from framefree.simulate.actuation import Drive, FirstOrder
 from framefree.simulate.arguments import (
@@ -69,6 +70,7 @@ class SimulationOptions:
     contacts: bool | dict[str, Any] = False
     stops: Stops | None = None
     choice: str = ""
+    live: Parameters | None = None
 
     def __post_init__(self) -> None:
         if self.plant not in PLANTS:

@@ -60,7 +60,7 @@ class PlantSide:
 
     def _disturb(self, load: Load, state: State, moment: Moment) -> None:
         for disturbance in self.disturbances:
-            disturbance.add(load, self.machine, lambda: state.poses, moment)
+            disturbance.add(load, state, moment)
 
     def rates(self, state: State, moment: Moment, z: Matrix, command: Matrix) -> Matrix:
         """Return the rates of v and of the drive."""

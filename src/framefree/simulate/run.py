@@ -165,6 +165,12 @@ class Run:
         file = path if path.suffix.lower() in (".html", ".htm") else path / "report.html"
         return write(run_page(self, title, trajectory), file)
 
+    def view(self, **options: Any) -> Any:
+        """Show the states of the run over time in a page of the browser; see `framefree.view`."""
+        from framefree.look.view import view
+
+        return view(self, **options)
+
     def arrays(self) -> dict[tuple[str, str], np.ndarray]:
         """Return all that was recorded, by group and name."""
         arrays = {("state", "x"): self.x, ("state", "v"): self.v, ("state", "u"): self.u}

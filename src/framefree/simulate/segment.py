@@ -1,6 +1,7 @@
 """A piece of a run in which machine, law and reference stay the same."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from time import monotonic
 from typing import Any
@@ -76,6 +77,7 @@ class Segment:
         self.options, self.scene, self.recorder = options, scene, recorder
         self.batch = recorder.batch
         self.clock = options.clock
+        self._live = np.zeros(0) if options.live is None else options.live.values()
         self._same_bodies = previous is not None and (
             previous.scene.machine.body_index == scene.machine.body_index
         )
@@ -128,6 +130,7 @@ class Segment:
             self._predictor(),
             self._estimation(),
             bool(options.contacts),
+            options.live,
         )
 
     @cached_property
@@ -243,7 +246,14 @@ class Segment:
         many = [one.numbers for one in self.options.disturbances if one.numbers is not None]
         if many:
             values["disturbance_numbers"] = np.concatenate(many, axis=1)
+        values["live"] = self._live
         return {name: values[name] for name in values if name in self.loop.symbols}
+
+    def tune(self, live: np.ndarray | None = None, **parameters: np.ndarray) -> None:
+        """Take other values of live numbers, of `parameters` or of `law_parameters`."""
+        self._live = self._live if live is None else live
+        self.scene = replace(self.scene, **parameters) if parameters else self.scene
+        self.runner.set_constants(self._constants())
 
     def start(self, before: LoopStates | None = None) -> LoopStates:
         """Return the first state of the loop; of a segment before, all that does not change."""
@@ -305,14 +315,22 @@ class Segment:
             report(self.clock.time(step))
         return state, step
 
+    def keep(self, kept: LoopStates, step: int) -> None:
+        """Record one row of states, that of a step."""
+        self._keep({name: array[..., :1, :] for name, array in kept.items()}, step, 1)
+
     def keep_last(self, state: LoopStates, step: int) -> None:
         """Record the last state of a run."""
         state = self.runner.ready(state, step)
-        self._keep({name: array[..., None, :] for name, array in state.items()}, step, 1)
+        self.keep({name: array[..., None, :] for name, array in state.items()}, step)
+
+    def observed(self, state: LoopStates, step: int) -> Arrays:
+        """Return all channels at one state of the loop, with an axis for its single row."""
+        return self._observed({k: a[..., None, :] for k, a in state.items()}, step, 1, 1)
 
     def joint_state(self, state: LoopStates, step: int) -> tuple[np.ndarray, np.ndarray]:
         """Return configuration and velocity of the machine's joints."""
-        rows = self._observed({k: a[..., None, :] for k, a in state.items()}, step, 1, 1)
+        rows = self.observed(state, step)
         return rows["state", "x"][..., 0, :], rows["state", "v"][..., 0, :]
 
     def state_at_event(

@@ -1,15 +1,18 @@
 """Gains as users give them, checked: one number, one a direction, a matrix, or by joint.
 
-Every refusal names the gain, says what was expected and what was given.
+Every refusal names the gain, says what was expected and what was given. A matrix may also be an
+expression of live numbers (casadi SX), which are set while a loop runs.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from framefree.control.law import ControlError
 from framefree.control.shared.model import IndependentJoint
+from framefree.machine.values import is_symbolic
 
 
 def positive(value: Any, name: str, owner: str = "", *, zero: bool = False) -> np.ndarray:
@@ -57,6 +60,8 @@ def matrix_gain(
 
     `value` is a number, (n,) or (n, n); `of` tells what the directions are, for messages.
     """
+    if is_symbolic(value):
+        return _symbolic_gain(value, n, name, owner)
     numbers = _numbers(value, name, owner)
     matrix = np.diag(np.full(n, numbers)) if numbers.ndim == 0 else numbers
     matrix = np.diag(matrix) if matrix.shape == (n,) else matrix
@@ -97,10 +102,26 @@ def joint_gain(
 
 def frame_gain(value: Any, name: str, *, definite: bool = True) -> np.ndarray:
     """Return a gain of a frame (6, 6); two numbers are for translation and rotation."""
-    if np.shape(value) == (2,):
+    if is_symbolic(value):
+        value = ca.vertcat(*[value[0]] * 3, *[value[1]] * 3) if value.shape == (2, 1) else value
+    elif np.shape(value) == (2,):
         value = np.repeat(value, 3)
     return matrix_gain(
         value, 6, name, definite=definite, of="three of translation, three of rotation"
+    )
+
+
+def _symbolic_gain(value: Any, n: int, name: str, owner: str) -> Any:
+    """Return a gain of live numbers as a matrix (n, n): whoever sets these keeps them positive."""
+    if value.shape == (1, 1):
+        return ca.diag(ca.repmat(value, n, 1))
+    if value.shape == (n, 1):
+        return ca.diag(value)
+    if value.shape == (n, n):
+        return value
+    raise ControlError(
+        f"{_called(name, owner)} must be one expression, {n} of them or {n} x {n}, got shape "
+        f"{value.shape}"
     )
 
 

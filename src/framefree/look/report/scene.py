@@ -50,7 +50,7 @@ def scene(animation: Animation) -> dict[str, Any]:
     rows, poses = moments_to_show(machine, run, tuple(frames.values()))
     trails = {name: _places(machine, frame, poses) for name, frame in frames.items()}
     paths = {name: _curve(name, points) for name, points in (animation.paths or {}).items()}
-    solids = style.solids_of(machine, _reach(machine, poses[0]))
+    solids = style.solids_of(machine, size_of(machine, poses[0]))
     solids += [mesh.ball(-1, center, radius, OBSTACLE) for center, radius in animation.spheres]
     curves = [*trails.values(), *paths.values()]
     low, high = _bounds(solids, poses, curves)
@@ -173,7 +173,7 @@ def _curve(name: str, points: Any) -> np.ndarray:
     return points[:: 1 + len(points) // 2000]
 
 
-def _reach(machine: Machine, poses: np.ndarray) -> float:
+def size_of(machine: Machine, poses: np.ndarray) -> float:
     """Return the size of the machine at a moment, m."""
     points = [np.zeros((0, 3))]
     for i, (body, G) in enumerate(zip(machine.bodies, poses, strict=True)):

@@ -181,7 +181,7 @@ class LinkReader:
         if not reference:
             raise MachineError("<mesh> needs an element <uri>")
         size = (1.0, 1.0, 1.0) if scale is None else place.inside(scale).content_numbers(3)
-        path = self.includer.sources[place.file].find(reference)
+        path = self.includer.sources[place.file].find_mesh(reference)
         if path is not None:
             return size, str(path)
         self.missing.add(reference)

@@ -1,13 +1,14 @@
 """The source of a model, and the other files that it may name.
 
 A model file is untrusted: it may name files inside its own folder and inside the package paths
-that the caller gave, and no others. Symbolic links are followed before that is decided.
+that the caller gave, and no others. Symbolic links are followed before that is decided. Meshes,
+which move nothing, may also lie in the package around the model: see `Source.find_mesh`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from framefree.machine.formats.markup import MAX_BYTES, ReadError
 
 Packages = Mapping[str, str | os.PathLike[str]] | Iterable[str | os.PathLike[str]]
 """Package folders by name, or folders that hold packages."""
+MESHES = (".stl", ".obj", ".dae", ".glb", ".gltf", ".ply")
+"""Endings of mesh files."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,42 @@ class Source:
             except (OSError, RuntimeError, ValueError):
                 continue  # names that no file system has: too long, NUL, a cycle of links
         return None
+
+    def find_mesh(self, reference: str) -> Path | None:
+        """Return a mesh file; where the caller's folders do not have it, of a package around it.
+
+        A folder above the model is such a package if it holds a `package.xml`, or has the name that
+        ``package://NAME/...`` asks for. Only files that look like meshes are taken from there.
+        """
+        path = self.find(reference)
+        if path is not None or self.folder is None:
+            return path
+        if Path(reference).suffix.lower() not in MESHES:
+            return None
+        for root, candidate in self._around(reference):
+            try:
+                path = candidate.resolve()
+                if path.is_relative_to(root) and path.is_file():
+                    return path
+            except (OSError, RuntimeError, ValueError):
+                continue
+        return None
+
+    def _around(self, reference: str) -> Iterator[tuple[Path, Path]]:
+        """Give packages around the model, the nearest first, and where the file is in each."""
+        folder: Path = self.folder  # type: ignore[assignment]
+        name, rest = None, ""
+        for scheme in ("package://", "model://"):
+            if reference.startswith(scheme):
+                name, _, rest = reference[len(scheme) :].partition("/")
+        for root in (folder, *folder.parents[:-1]):  # not the root of the file system
+            described = (root / "package.xml").is_file()
+            if name is None and described and not Path(reference).is_absolute():
+                yield root, folder / reference
+            elif name and root.name == name:
+                yield root, root / rest
+            elif name and (root / name / "package.xml").is_file():
+                yield root / name, root / name / rest
 
     def allows(self, path: Path) -> bool:
         """Whether a resolved path lies in the model's folder or in one of the packages."""

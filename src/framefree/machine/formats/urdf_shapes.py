@@ -92,7 +92,7 @@ class ShapeReader:
         What is not there, or may not be read, must not become a path that a viewer would open.
         """
         reference = place.text("filename")
-        path = self.source.find(reference) if reference else None
+        path = self.source.find_mesh(reference) if reference else None
         if path or not reference:
             return str(path) if path else None
         self.missing.add(reference)

@@ -1,0 +1,90 @@
+"""Figures of chosen signals beside the machine, in step with its motion."""
+
+from itertools import cycle
+from typing import Any
+
+import numpy as np
+
+from framefree.look.colors import COLORS
+from framefree.simulate.columns import Channel
+
+MOST = 8
+"""Curves in one figure."""
+POINTS = 600
+"""Points of a curve."""
+FAINT = "rgba(120,120,120,0.35)"
+
+
+class SignalFigure:
+    """A figure whose signal is chosen on the page.
+
+    Parameters
+    ----------
+    gui : viser.GuiApi
+    channels : dict of str to Channel
+        By the name under which they are offered.
+    chosen : str
+    """
+
+    def __init__(self, gui: Any, channels: dict[str, Channel], chosen: str, number: int) -> None:
+        self.gui, self.channels = gui, channels
+        names = tuple(channels)
+        self._folder = gui.add_folder(f"Figure {number}", expand_by_default=True)
+        with self._folder:
+            self.menu = gui.add_dropdown("signal", names, initial_value=chosen)
+        self._plot: Any = None
+        self._made = ""
+
+    @property
+    def channel(self) -> Channel:
+        """What it shows."""
+        return self.channels[self.menu.value]
+
+    def show(self, t: np.ndarray, rows: np.ndarray, now: float) -> None:
+        """Draw curves over time (rows, n): as a whole faint, and until now in colour."""
+        rows = rows.reshape(len(t), -1)[:, :MOST]
+        keep = np.unique(np.linspace(0, len(t) - 1, min(len(t), POINTS)).astype(int))
+        t, rows = t[keep], rows[keep]
+        past = np.where((t <= now + 1e-9)[:, None], rows, np.nan)
+        data = (t, *rows.T, *past.T)
+        if self._made != self.menu.value or self._plot is None:
+            self._make(data, rows.shape[1])
+        else:
+            self._plot.data = tuple(np.asarray(part, float) for part in data)
+
+    def _make(self, data: Any, count: int) -> None:
+        if self._plot is not None:
+            self._plot.remove()
+        channel = self.channel
+        names = channel.entry_names[:count]
+        unit = channel.units[0] if channel.units else ""
+        title = f"{self.menu.value} ({unit})" if unit else self.menu.value
+        series: list[dict[str, Any]] = [{"label": "t (s)"}]
+        series += [{"label": "", "stroke": FAINT, "width": 1, "points": {"show": False}}] * count
+        series += [
+            {"label": str(name), "stroke": color, "width": 2, "points": {"show": False}}
+            for name, color in zip(names, cycle(COLORS), strict=False)
+        ]
+        with self._folder:
+            self._plot = self.gui.add_uplot(
+                tuple(np.asarray(part, float) for part in data),
+                tuple(series),
+                title=title,
+                scales={"x": {"time": False}},
+                aspect=1.6,
+            )
+        self._made = self.menu.value
+
+
+def offered(channels: Any) -> dict[str, Channel]:
+    """Return channels by the names that a menu shows."""
+    words = {"x": "configuration x", "v": "velocity v", "u": "inputs u"}
+    named = {}
+    for channel in channels:
+        if channel.group == "":
+            continue
+        name = words.get(channel.name, channel.name) if channel.group == "state" else channel.name
+        name = f"reference {name}" if channel.group == "reference" else name
+        if channel.size:
+            named[name] = channel
+    return named

@@ -1,0 +1,272 @@
+"""The page in the browser: a server on loopback, the machine in it, and one mode of motion.
+
+The mode says where the machine is (`ViewMode`): sliders of its joints, a recorded run, or a loop
+that runs live. A thread asks it some forty times a second and moves what is drawn. Messages go into
+buffers of the server, so that neither a slow connection nor a viewer that leaves holds anything up.
+"""
+
+import contextlib
+import html
+import io
+import ipaddress
+import threading
+from abc import ABC, abstractmethod
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from framefree.errors import FramefreeError
+from framefree.look.view.drawing import MachineDrawing, ShownPoses
+from framefree.look.view.errors import ViewError
+from framefree.look.view.following import end_of
+from framefree.look.view.marks import Marks
+from framefree.look.view.meshes import note_on_missing
+from framefree.machine import Machine
+
+LOOPBACK = "127.0.0.1"
+PORT = 8080
+PERIOD = 1 / 40
+"""Wall time from one picture to the next, s."""
+
+
+class ShownMoment(NamedTuple):
+    """What is shown now: configuration, time, signals by group and name, and words on it."""
+
+    x: np.ndarray
+    t: float
+    signals: dict[tuple[str, str], np.ndarray]
+    words: str
+    data: dict[str, str]
+
+
+class ViewMode(ABC):
+    """Where a machine is: asked for every picture.
+
+    1. ``moment()`` returns what to show, or None where nothing has changed.
+    2. ``panel(page)`` adds its controls once.
+    3. ``stop()`` ends whatever runs.
+    """
+
+    machine: Machine
+    first: np.ndarray
+    """Configuration (nx) at first."""
+
+    @abstractmethod
+    def panel(self, page: "View") -> None:
+        """Add controls to the page."""
+
+    @abstractmethod
+    def moment(self) -> ShownMoment | None:
+        """Return what is to be shown now."""
+
+    def drawn(self, page: "View", moment: ShownMoment) -> None:
+        """Do what else belongs to a picture; nothing by default."""
+        return
+
+    def stop(self) -> None:
+        """End what runs; by default nothing does."""
+        return
+
+
+class View:
+    """A page that shows a machine; `url` is where.
+
+    Parameters
+    ----------
+    mode : ViewMode
+    host : str
+        Address to listen at: by default only this computer is answered.
+    port : int
+        The next free one from here on.
+    title : str
+    """
+
+    def __init__(
+        self, mode: ViewMode, host: str = LOOPBACK, port: int = PORT, title: str = ""
+    ) -> None:
+        self.mode, self.machine = mode, mode.machine.numeric
+        self.server = _server(host, port)
+        self.host, self.port = host, self.server.get_port()
+        self.url = f"http://{LOOPBACK if host in ('0.0.0.0', '') else host}:{self.port}"
+        self.poses_of = ShownPoses(self.machine)
+        self.poses = self.poses_of(mode.first)
+        gui, scene = self.server.gui, self.server.scene
+        gui.configure_theme(show_logo=False, show_share_button=False, control_width="medium")
+        gui.set_panel_label(title or self.machine.name or "machine")
+        self.status = gui.add_html("")
+        note = note_on_missing(self.machine)
+        if note:
+            gui.add_markdown(note)
+        self.drawing = MachineDrawing(scene, self.machine, self.poses)
+        self.marks = Marks(scene, self.machine, self.drawing.reach, end_of(self.machine))
+        self._set_the_stage()
+        mode.panel(self)
+        self._show_panel()
+        self._end = threading.Event()
+        self._shown = 0
+        self._draw(ShownMoment(mode.first, 0.0, {}, "", {}))
+        self._thread = threading.Thread(target=self._pictures, name="framefree-view", daemon=True)
+        self._thread.start()
+
+    # ------------------------------------------------------------------ for callers
+
+    def stop(self) -> None:
+        """Close the page and end what runs behind it."""
+        self._end.set()
+        self._thread.join(timeout=5.0)
+        self.mode.stop()
+        self.server.stop()
+
+    def wait(self, seconds: float | None = None) -> None:
+        """Wait until Ctrl-C, or for some time (s); then close the page."""
+        end = None if seconds is None else perf_counter() + seconds
+        try:
+            while not self._end.wait(0.2) and (end is None or perf_counter() < end):
+                pass
+        except KeyboardInterrupt:
+            pass
+        self.stop()
+
+    def open(self) -> "View":
+        """Open the page in the user's browser."""
+        import webbrowser
+
+        webbrowser.open(self.url)
+        return self
+
+    def __enter__(self) -> "View":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.stop()
+
+    def note(self, words: str) -> None:
+        """Tell all viewers something."""
+        for client in self.server.get_clients().values():
+            client.add_notification("framefree", words, auto_close_seconds=8.0)
+
+    # ------------------------------------------------------------------ the scene
+
+    def _set_the_stage(self) -> None:
+        low, high = self.poses[:, :3, 3].min(axis=0), self.poses[:, :3, 3].max(axis=0)
+        reach = self.drawing.reach
+        middle = (low + high) / 2
+        camera = self.server.initial_camera
+        camera.look_at = tuple(middle)
+        camera.position = tuple(middle + 1.5 * reach * np.array([0.95, -1.2, 0.62]))
+        step = 10.0 ** np.floor(np.log10(max(reach, 1e-6)))
+        ground = 0.0 if low[2] > -0.1 * reach else float(low[2] - 0.1 * reach)
+        self.server.scene.add_grid(
+            "/ground",
+            width=10 * step,
+            height=10 * step,
+            cell_size=step / 10,
+            section_size=step,
+            infinite_grid=True,
+            fade_distance=12 * step,
+            position=(0.0, 0.0, ground),
+        )
+
+    def _show_panel(self) -> None:
+        gui = self.server.gui
+        with gui.add_folder("Show", expand_by_default=False):
+            ellipsoids = gui.add_checkbox("inertia ellipsoids", False)
+            ellipsoids.on_update(lambda _: self.drawing.show_ellipsoids(ellipsoids.value))
+            for kind in self.marks.kinds:
+                self._mark_box(kind)
+            names = list(dict.fromkeys([self.marks.trailed, *self._frame_names()]))
+            trailed = gui.add_dropdown("trail of", tuple(names), initial_value=names[0])
+
+            @trailed.on_update
+            def _(_: Any) -> None:
+                self.marks.trailed = trailed.value
+                self.marks.forget()
+
+            self._scales = gui.add_markdown("")
+
+    def _mark_box(self, kind: str) -> None:
+        first = kind in ("loops", "springs and dampers", "contact forces")
+        box = self.server.gui.add_checkbox(kind, first)
+        self.marks.want(kind, first)
+        box.on_update(lambda _: self.marks.want(kind, box.value))
+
+    def _frame_names(self) -> list[str]:
+        return [f.name for f in self.machine.frames] + [b.name for b in self.machine.bodies]
+
+    # ------------------------------------------------------------------ pictures
+
+    def _pictures(self) -> None:
+        while not self._end.is_set():
+            begin = perf_counter()
+            try:
+                moment = self.mode.moment()
+                if moment is not None:
+                    self._draw(moment)
+                elif self._shown_again():
+                    self._draw(self._latest)
+            except FramefreeError as error:
+                self.status.content = _words(f"{error}", {})
+            self._end.wait(max(PERIOD - (perf_counter() - begin), 0.002))
+
+    def _shown_again(self) -> bool:
+        """Whether a box was ticked since the last picture."""
+        now = len(self.marks.wanted)
+        return now != self._shown
+
+    def _draw(self, moment: ShownMoment) -> None:
+        self._latest, self._shown = moment, len(self.marks.wanted)
+        self.poses = self.poses_of(moment.x, moment.t)
+        with self.server.atomic():
+            self.drawing.move(self.poses)
+            self.marks.move(self.poses, moment.signals)
+            self.mode.drawn(self, moment)
+            self.status.content = _words(moment.words, moment.data)
+        scales = "  \n".join(filter(None, map(self.marks.scale, sorted(self.marks.wanted))))
+        if scales != self._scales.content:
+            self._scales.content = scales
+        self.server.flush()
+
+
+def _words(words: str, data: dict[str, str]) -> str:
+    marks = " ".join(f'data-{name}="{html.escape(value)}"' for name, value in data.items())
+    return (
+        f'<div class="framefree-status" {marks} style="padding:0.3em 0.8em;'
+        f'font-variant-numeric:tabular-nums;white-space:pre-line">{html.escape(words)}</div>'
+    )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this computer is answered at an address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def what_host_means(host: str) -> str:
+    """Return what listening at an address means; "" for loopback."""
+    if is_loopback(host):
+        return ""
+    return (
+        f"listening at {host}: everyone who can reach this computer there sees the machine and can "
+        "move it, set its numbers and save runs here. There is no password, and nothing is "
+        "encrypted; leave out `--host` for this computer alone"
+    )
+
+
+def _server(host: str, port: int) -> Any:
+    try:
+        import viser
+    except ImportError:
+        raise ViewError('the live view needs viser: pip install "framefree[view]"') from None
+    with contextlib.redirect_stdout(io.StringIO()):  # it prints where it is; so do we
+        try:
+            server = viser.ViserServer(host=host, port=port, verbose=False)
+        except OSError as error:
+            raise ViewError(f"nothing can listen at {host}:{port}: {error}") from None
+    # A page may ask for a public address through the servers of others: not from here.
+    server.request_share_url = lambda verbose=True: None  # type: ignore[method-assign]
+    return server

@@ -1,0 +1,201 @@
+"""Parts of the live view without a browser: handles, closed joints, meshes, messages."""
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from framefree.gallery import MACHINES
+from framefree.geometry import batch
+from framefree.look.view import ViewError, drawing, view
+from framefree.look.view.closing import ClosedJoints
+from framefree.look.view.following import bent, end_of, following
+from framefree.look.view.handle import HandleFilter, HandleReference, handle_numbers
+from framefree.look.view.meshes import meshes_of, note_on_missing
+from framefree.look.view.page import is_loopback, what_host_means
+from framefree.machine import Shape
+from framefree.machine.read import read
+from framefree.solve import assemble
+
+CUBE = """solid cube
+facet normal 0 0 1
+outer loop
+vertex 0 0 0
+vertex 1 0 0
+vertex 0 1 0
+endloop
+endfacet
+facet normal 0 0 1
+outer loop
+vertex 0 0 1
+vertex 1 0 1
+vertex 0 1 1
+endloop
+endfacet
+endsolid cube
+"""
+URDF = """<robot name="r"><link name="a"><inertial><mass value="1"/>
+<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
+<visual><geometry><mesh filename="{}"/></geometry></visual></link></robot>"""
+
+
+@pytest.mark.parametrize("frame", ["tip", ""])
+def test_a_handle_gives_the_derivatives_of_what_it_gives(frame):
+    """Twist and acceleration against differences of the pose, within a piece of time."""
+    numbers = handle_numbers("handle")
+    filter_ = HandleFilter("handle", (0.1, 0.2, 0.3), (1, 0, 0, 0), 8.0)
+    filter_.move((0.5, 0.1, 0.0), batch.wxyz(batch.rotation_exp(np.array([0.3, -0.8, 0.5]))))
+    for k in range(7):
+        values = filter_(0.01 * k, 0.01)
+    vector = [values[name] for name in numbers.names]
+    t = ca.SX.sym("t")
+    signals = HandleReference(numbers, frame).at(t)
+    f = ca.Function("f", [t, numbers.symbols], list(signals.values()))
+    at, h = 0.064, 1e-6
+    before, now, after = ([np.array(v) for v in f(s, vector)] for s in (at - h, at, at + h))
+    if frame:
+        rate = np.linalg.solve(now[0], (after[0] - before[0]) / (2 * h))
+        twist = [*rate[:3, 3], rate[2, 1], rate[0, 2], rate[1, 0]]
+    else:
+        machine = MACHINES["quadcopter"]()
+        moved = machine.difference(before[0].ravel(), after[0].ravel())
+        twist = np.asarray(moved) / (2 * h)
+    # The rate of a turning handle is exact at the beginning of a piece, and nearly within it.
+    np.testing.assert_allclose(now[1].ravel()[:3], twist[:3], atol=1e-5)
+    np.testing.assert_allclose(now[1].ravel()[3:], twist[3:], atol=2e-2)
+    difference = (after[1] - before[1]).ravel() / (2 * h)
+    np.testing.assert_allclose(now[2].ravel(), difference, atol=1e-5)
+
+
+def test_what_follows_a_handle_arrives_and_does_not_overshoot():
+    filter_ = HandleFilter("h", (0, 0, 0), (1, 0, 0, 0), 10.0)
+    filter_.move((1, 0, 0), (1, 0, 0, 0))
+    way = [filter_(0.01 * k, 0.01)["h.x"] for k in range(200)]
+    assert np.all(np.diff(way) >= 0)
+    assert way[-1] == pytest.approx(1.0, abs=1e-6)
+    # Critically damped: 1 - (1 + w t) exp(-w t).
+    t = 0.01 * np.arange(200)
+    np.testing.assert_allclose(way, 1 - (1 + 10 * t) * np.exp(-10 * t), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["four-bars", "five-bar", "crane"])
+def test_joints_stay_closed_as_they_are_moved(name):
+    machine = MACHINES[name]().numeric
+    joints = ClosedJoints(machine, assemble(machine))
+    start, rng = joints.x.copy(), np.random.default_rng(0)
+    for _ in range(8):
+        index = int(rng.integers(machine.nx))
+        before = joints.x.copy()
+        x = joints.set(index, before[index] + rng.uniform(-0.2, 0.2))
+        again = assemble(machine, x)  # what is closed already stays where it is
+        assert np.abs(machine.difference(x, again)).max() < 1e-9
+    assert np.abs(joints.x - start).max() > 1e-3
+
+
+def test_the_end_and_a_good_start_of_an_arm():
+    machine = MACHINES["seven-joint-arm"]()
+    assert end_of(machine) == "link_7_l"
+    assert end_of(MACHINES["two-armed-robot-with-object"]()) == "object"
+    x = bent(machine, "link_7_l", machine.neutral())
+    machine.validate(x, limits=True)
+    assert following(machine, x).frame == "link_7_l"
+
+
+def test_a_machine_that_nothing_drives_says_so():
+    made = following(MACHINES["heavy-top"](), MACHINES["heavy-top"]().neutral())
+    assert made.law is None or made.notes
+
+
+@pytest.fixture
+def package(tmp_path):
+    """A package as other tools lay it out: robot_description/{urdf,meshes}."""
+    root = tmp_path / "share" / "robot_description"
+    for name in ("urdf", "meshes"):
+        (root / name).mkdir(parents=True)
+    (root / "package.xml").write_text("<package/>")
+    (root / "meshes" / "a.stl").write_text(CUBE)
+    return root
+
+
+@pytest.mark.parametrize("address", ["package://robot_description/meshes/a.stl", "../meshes/a.stl"])
+def test_meshes_of_the_package_around_a_model_are_found(package, address):
+    file = package / "urdf" / "r.urdf"
+    file.write_text(URDF.format(address))
+    machine = read(file)
+    shown, problems = meshes_of(machine)
+    assert problems == []
+    assert shown[0].mesh.bounds.tolist() == [[0, 0, 0], [1, 1, 1]]
+    assert note_on_missing(machine) == ""
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "package://robot_description/../../secret.stl",
+        "package://robot_description/package.xml",
+        "package://other/meshes/a.stl",
+        "../../../secret.stl",
+    ],
+)
+def test_nothing_outside_the_package_is_opened(package, address):
+    (package.parent.parent / "secret.stl").write_text(CUBE)
+    file = package / "urdf" / "r.urdf"
+    file.write_text(URDF.format(address))
+    machine = read(file)
+    shown, problems = meshes_of(machine)
+    assert shown == []
+    assert len(problems) == 1
+    note = note_on_missing(machine)
+    assert "1 mesh files are not shown" in note
+    assert "--packages FOLDER" in note
+
+
+@pytest.mark.parametrize("kind", ["stl", "obj", "glb", "dae"])
+def test_formats_of_meshes(tmp_path, kind):
+    trimesh = pytest.importorskip("trimesh")
+    box = trimesh.creation.box((1.0, 2.0, 3.0))
+    path = tmp_path / f"box.{kind}"
+    path.write_bytes(_as_bytes(trimesh, box, kind))
+    machine = MACHINES["box"]().attach(
+        Shape(MACHINES["box"]().bodies[0].name, "mesh", (1, 1, 1), file=str(path))
+    )
+    shown, problems = meshes_of(machine)
+    assert problems == []
+    np.testing.assert_allclose(shown[-1].mesh.extents, (1, 2, 3), atol=1e-6)
+
+
+def _as_bytes(trimesh, mesh, kind):
+    data = mesh.export(file_type=kind)
+    return data if isinstance(data, bytes) else data.encode()
+
+
+def test_a_broken_mesh_is_named(tmp_path):
+    path = tmp_path / "broken.stl"
+    path.write_bytes(b"\x00" * 100)
+    body = MACHINES["box"]().bodies[0].name
+    machine = MACHINES["box"]().attach(Shape(body, "mesh", (1, 1, 1), file=str(path)))
+    _, problems = meshes_of(machine)
+    assert "broken.stl" in problems[0]
+
+
+@pytest.mark.parametrize("name", ["auv-arm", "crane", "scara", "ball-chain"])
+def test_poses_of_very_many_bodies_are_those_that_are_compiled(name, monkeypatch):
+    machine = MACHINES[name]().numeric
+    x = machine.random(np.random.default_rng(3))
+    expected = drawing.ShownPoses(machine)(x)
+    monkeypatch.setattr(drawing, "MANY", 0)
+    np.testing.assert_allclose(drawing.ShownPoses(machine)(x), expected, atol=1e-12)
+
+
+def test_what_a_host_means():
+    assert is_loopback("127.0.0.1")
+    assert is_loopback("localhost")
+    assert is_loopback("::1")
+    assert what_host_means("127.0.0.1") == ""
+    words = what_host_means("0.0.0.0")
+    assert "no password" in words
+    assert "everyone" in words
+
+
+def test_wrong_subjects_are_told():
+    with pytest.raises(ViewError, match="a machine or a run can be shown, got int"):
+        view(3)  # type: ignore[arg-type]
