@@ -7,7 +7,7 @@ tau that is held over a period does the work tau . (q' - q) on the joints, whate
 With P = 1/2 e . K e of the spring, the weight's potential U of the model, and d the damping that
 the joints surely have,
 
-    A' = min(A - tau . (q' - q) + U(q') - U(q) + (q' - q) . d (q' - q) / T + (reference), P + margin)
+    A' = min(A - tau . dq + U(q') - U(q) + dq . d dq / T + (reference), P + margin),  dq = q' - q
 
 is what the law may still give. The damping counts because the joints turn at least that much into
 heat in a period (by Cauchy's inequality); `reference` is what a moving reference puts into the

@@ -5,6 +5,7 @@ from framefree.gallery.scenarios.classics.four_bar import FourBar
 from framefree.gallery.scenarios.classics.free_body import FreeBody
 from framefree.gallery.scenarios.classics.heavy_top import HeavyTop
 from framefree.gallery.scenarios.contact.bounce import Bounce
+from framefree.gallery.scenarios.contact.carry import Carry
 from framefree.gallery.scenarios.contact.stand import Stand
 from framefree.gallery.scenarios.contact.wipe import Wipe
 from framefree.gallery.scenarios.cooperation.arm_pose import ArmPose
@@ -52,6 +53,7 @@ _CLASSES: tuple[type[Scenario], ...] = (
     Bounce,
     Wipe,
     Stand,
+    Carry,
     Crane,
     CraneReconfigured,
     FiveBar,

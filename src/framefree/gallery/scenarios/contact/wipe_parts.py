@@ -7,8 +7,18 @@ import numpy as np
 
 from framefree.control.references.frames import FramePath
 from framefree.gallery.machines.arms import driven_iiwa
-from framefree.geometry import euler, se3, so3
-from framefree.machine import Contact, ContactShape, Frame, Machine, Shape
+from framefree.geometry import Moments, euler, se3, so3
+from framefree.machine import (
+    Body,
+    Contact,
+    ContactShape,
+    Fixed,
+    Frame,
+    Joint,
+    Machine,
+    Prismatic,
+    Shape,
+)
 from framefree.solve import inverse_kinematics
 
 RADIUS = 0.02
@@ -20,17 +30,31 @@ SIZE = (0.08, 0.04)
 """Half width and half height of the figure eight, m."""
 START, RAMP, LAP = 1.5, 1.0, 8.0
 """When the figure eight begins, how long its speed grows, and the time of a lap, s."""
-HARD = {"solreffriction": (0.5, 1.0)}
-"""Settings of MuJoCo's solver; see the notes of `wipe`."""
+PAD = {"mass": 0.3, "stiffness": 4e4, "damping": 150.0}
+"""Of the ball on its spring: kg, N/m, N s/m."""
 CLEARANCE = 0.01
 """Gap (m) between the tip and the believed wall at the beginning."""
 
 
 def arm() -> Machine:
-    """Return the arm with a rod on its last link that ends in a ball; frame `tip` in its middle."""
-    rod = Shape("link7", "cylinder", (0.008, 0.2), (0, 0, 0.1))
-    ball = Shape("tip", "sphere", RADIUS)
-    return driven_iiwa().attach(Frame("tip", "link7", (0, 0, 0.2)), rod, ball)
+    """Return the arm as the law knows it: with a stiff rod that ends in a ball, frame `tip`."""
+    return _with_pad("mount", Fixed())
+
+
+def sprung_arm() -> Machine:
+    """Return the arm of the plant: its ball is on a spring along the rod."""
+    return _with_pad("pad", Prismatic("z"), stiffness=PAD["stiffness"], damping=PAD["damping"])
+
+
+def _with_pad(joint: str, kind: Any, **spring: float) -> Machine:
+    ball = Body("pad", Moments.of_body(PAD["mass"], np.zeros(3), 2e-4 * np.eye(3)))
+    return driven_iiwa().attach(
+        ball,
+        Joint(joint, kind, "link7", "pad", (0, 0, 0.2), **spring),
+        Frame("tip", "pad"),
+        Shape("link7", "cylinder", (0.008, 0.18), (0, 0, 0.09)),
+        Shape("tip", "sphere", RADIUS),
+    )
 
 
 def wall(gap: float, lean: float) -> np.ndarray:
@@ -54,7 +78,7 @@ def touching(wall: np.ndarray, friction: float) -> tuple[Any, ...]:
         ContactShape("half_space", pose=wall),
         ContactShape("sphere", RADIUS),
         stiffness=1e5,
-        damping=2.0,
+        damping=20.0,
         friction=friction,
         slip_speed=5e-3,
         exponent=1.0,
