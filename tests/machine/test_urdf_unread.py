@@ -8,6 +8,12 @@ from framefree.machine import MachineError, Prismatic
 from framefree.machine.formats.markup import ReadError
 from framefree.machine.problems import grouped
 from framefree.machine.read import read
+from framefree.motion import equations
+
+COUPLING = (
+    '<coupling name="belt"><predecessor link="{}"/><successor link="{}"/><ratio value="{}"/>'
+    "</coupling>"
+)
 
 
 def two_links(inside="", extra=""):
@@ -170,7 +176,10 @@ def test_a_ball_of_drake_and_a_fixed_frame_of_isaac():
             "`q` is unknown",
         ),
         ('<gazebo><joint name="j" type="revolute"/></gazebo>', "write it as <loop_joint"),
-        ("<coupling/>", "write a <mimic>"),
+        ("<coupling/>", "<coupling> needs <predecessor link"),
+        (COUPLING.format("a", "q", 2), "`q` is unknown"),
+        (COUPLING.format("a", "b", 0), "must not be zero"),
+        (COUPLING.format("a", "b", 2), "no joint moves the predecessor `a`"),
     ],
 )
 def test_broken_loops_are_refused(extension, words):
@@ -187,3 +196,38 @@ def test_many_alike_problems_are_one_line():
     assert "(and 699 more of this kind, at lines 3, 4, 5, ...)" in lines[1]
     assert grouped(["a `x`: 1", "a `y`: 2"]) == ["a `x`: 1", "a `y`: 2"]
     assert str(MachineError(["one", "two"])) == "2 problems:\n  1. one\n  2. two"
+
+
+def two_branches(kind="revolute", marked=""):
+    """Two branches of two joints each on one link, that a belt couples by a ratio of -2.5."""
+    turns = '<axis xyz="0 0 1"/><origin xyz="0.3 0 0"/>'
+    if kind == "revolute":
+        turns += '<limit lower="-3" upper="3" effort="5" velocity="5"/>'
+    links = [link(name, INERTIAL) for name in ("root", "a1", "a2", "b1", "b2")]
+    joints = [
+        joint(f"j_{child}", kind, parent, child, turns)
+        for parent, child in (("root", "a1"), ("a1", "a2"), ("root", "b1"), ("b1", "b2"))
+    ]
+    text = robot(*links, *joints, COUPLING.format("a2", "b2", -2.5))
+    return text.replace(f'name="{marked}"', f'name="{marked}" independent="False"', 1)
+
+
+@pytest.mark.parametrize("kind", ["revolute", "continuous", "prismatic"])
+@pytest.mark.parametrize(("marked", "target"), [("", "j_b2"), ("j_a1", "j_a1"), ("j_b1", "j_b1")])
+def test_a_coupling_of_urdf_plus_relates_the_joints_to_both_links(kind, marked, target):
+    """Inertia in minimal coordinates: G' M G with G from K = (ratio, ratio, -1, -1)."""
+    machine = read(two_branches(kind, marked))
+    (coupling,) = machine.couplings
+    assert (coupling.name, coupling.target) == ("belt", target)
+    names = list(machine.v_names)
+    K = np.array([-2.5 if "_a" in name else -1.0 for name in names])
+    free = [k for k, name in enumerate(names) if name != target]
+    follows = names.index(target)
+    G = np.zeros((4, 3))
+    G[free] = np.eye(3)
+    G[follows] = -K[free] / K[follows]
+    assert np.abs(K @ G).max() < 1e-12
+    whole = equations(machine.tree).mass(np.zeros(4))
+    embedded = equations(machine, "embedded")
+    reduced = embedded.mass(np.zeros(3))
+    assert np.allclose(np.sort(np.linalg.eigvalsh(reduced)), np.linalg.eigvalsh(G.T @ whole @ G))

@@ -77,6 +77,7 @@ class MachineBuilder:
         self.remarks: list[str] = []
         self.ignored: list[str] = []
         self.loops: list[Loop] = []
+        self._coupled: list[Coupling] = []
         self._frames: list[Frame] = []
         self._geometry: list[Shape] = []
         self._bodies: dict[str, _BodyInMaking] = {}
@@ -104,6 +105,12 @@ class MachineBuilder:
         if link.name not in (body, WORLD):
             self._frames.append(Frame(link.name, body, pose))
         self._draw(link, body)
+
+    def couple(self, coupling: Coupling | None) -> None:
+        """Let a joint follow others, before any link is added; None is what could not be read."""
+        if coupling is not None:
+            self._coupled.append(coupling)
+            self._mimics |= {coupling.target, *coupling.sources}
 
     def stand_on_world(self) -> None:
         """Let joints have the world as their parent."""
@@ -160,7 +167,7 @@ class MachineBuilder:
         ReadError
             Listing everything that is wrong.
         """
-        couplings = self._couplings()
+        couplings = (*self._couplings(), *self._coupled)
         self._remark_on_inertia()
         bodies = self._made_bodies()
         self.problems.raise_if_any(ReadError)

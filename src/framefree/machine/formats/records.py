@@ -86,6 +86,17 @@ class LoopRecord:
 
 
 @dataclass(frozen=True)
+class CouplingRecord:
+    """Joints to a successor turn, in sum, `ratio` times as far as those to a predecessor."""
+
+    name: str
+    place: Place
+    predecessor: str
+    successor: str
+    ratio: float
+
+
+@dataclass(frozen=True)
 class FrameRecord:
     """A named pose on a link."""
 

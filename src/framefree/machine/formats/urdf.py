@@ -10,6 +10,7 @@ from framefree.machine.formats.markup import Element, ReadError
 from framefree.machine.formats.options import ReadOptions
 from framefree.machine.formats.records import JointRecord, LinkRecord
 from framefree.machine.formats.source import Source
+from framefree.machine.formats.urdf_couplings import coupled
 from framefree.machine.formats.urdf_elements import RobotElements
 from framefree.machine.machine import Machine
 from framefree.machine.problems import Problems, known_names
@@ -24,6 +25,9 @@ def read_urdf(source: Source, robot: Element, options: ReadOptions) -> Machine:
     remarks, ignored = elements.left_out(strict=options.strict)
     problems.raise_if_any(ReadError)
     builder = MachineBuilder(source.name, elements.links, elements.joints, options, problems)
+    moved_by = {link.name: joint for link, joint in order if joint is not None}
+    for record in elements.extensions.couplings:
+        builder.couple(coupled(record, moved_by))
     for link, joint in order:
         builder.add(link, joint, free=options.base == "free")
     for loop in elements.extensions.loops:
@@ -72,6 +76,10 @@ def _check_extensions(elements: RobotElements, links: dict[str, LinkRecord]) -> 
         for name in (loop.link_a, loop.link_b):
             if name not in links:
                 loop.place.problem(unknown("link", name, links))
+    for coupling in elements.extensions.couplings:
+        for name in (coupling.predecessor, coupling.successor):
+            if name not in links:
+                coupling.place.problem(unknown("link", name, links))
     for frame in elements.extensions.frames:
         if frame.link not in links:
             frame.place.problem(unknown("link", frame.link, links))

@@ -68,6 +68,7 @@ MOVES_NOTHING: dict[str, str | None] = {
     "link/self_filter": "contact is not modelled",
     "link/collision_checking": "contact is not modelled",
     "link/self_collision_checking": "contact is not modelled",
+    "joint@independent": "which joints of a loop count as independent is chosen here",
     "joint@dont_collapse": "a label",
     "joint type=fixed@dont_collapse": "a label",
 }

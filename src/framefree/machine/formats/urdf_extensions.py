@@ -6,6 +6,7 @@ Loops are written in these published forms:
   `<axis xyz/>`: Drake, Isaac Sim (which documents `<link1>` twice);
 - `<loop name type>` of URDF+ [Chignoli2024] with `<predecessor link>`, `<successor link>`, an
   `<origin>` in each, and `<axis xyz/>`;
+- `<coupling>` of URDF+, joints that follow others by a ratio: see `urdf_couplings`;
 - `<drake:ball_constraint>` with two bodies and a point on each;
 - `<gazebo>` with a `<joint>` of SDFormat in it: see `sdf_joints`.
 """
@@ -18,11 +19,11 @@ import numpy as np
 
 from framefree.machine.formats.markup import Element, Place
 from framefree.machine.formats.poses import origin_of, placed, posed
-from framefree.machine.formats.records import FrameRecord, LoopRecord
+from framefree.machine.formats.records import CouplingRecord, FrameRecord, LoopRecord
+from framefree.machine.formats.urdf_couplings import read_coupling
 
 _REFUSED = {
     "constraint": "add a Loop or a Coupling in Python instead",
-    "coupling": "write a <mimic> in the joint that follows, or add a Coupling in Python",
     "drake:linear_spring_damper": "add a Spring and a Damper in Python instead",
     "drake:linear_bushing_rpy": "add a Spring and a Damper in Python instead",
     "drake:joint": "URDF has no such joint; build it in Python, or use MJCF or SDFormat",
@@ -45,17 +46,21 @@ class Extensions:
     Attributes
     ----------
     loops : list of LoopRecord
+    couplings : list of CouplingRecord
     frames : list of FrameRecord
     """
 
     def __init__(self, robot: Place) -> None:
         self.robot = robot
         self.loops: list[LoopRecord] = []
+        self.couplings: list[CouplingRecord] = []
         self.frames: list[FrameRecord] = []
         self._springs: dict[str, dict[str, Any]] = {}
         self._refuse()
         for element in robot.element.all("loop_joint", "loop", "drake:ball_constraint"):
             self._loop(element)
+        for element in robot.element.all("coupling"):
+            self._coupling(element)
         for element in robot.element.all("fixed_frame"):
             self._frame(element)
         for element in robot.element.all("gazebo"):
@@ -101,6 +106,13 @@ class Extensions:
         if kind is None or ends is None or axis is None:
             return
         self.loops.append(LoopRecord(name, kind, place, *ends, axis=axis or None))
+
+    def _coupling(self, element: Element) -> None:
+        name = (element.get("name") or "").strip() or f"coupling{len(self.couplings) + 1}"
+        place = Place(self.robot.file, element, f"coupling `{name}`", self.robot.problems)
+        record = read_coupling(place, name)
+        if record is not None:
+            self.couplings.append(record)
 
     def _frame(self, element: Element) -> None:
         name = (element.get("name") or "").strip()
