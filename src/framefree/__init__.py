@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         solve,
     )
     from framefree.campaign import campaign
+    from framefree.certify import check
     from framefree.errors import FramefreeError
     from framefree.geometry import Moments
     from framefree.kernel import Kernel, compile
@@ -59,6 +60,7 @@ __all__ = [
     "Tree",
     "campaign",
     "certify",
+    "check",
     "compile",
     "control",
     "equations",
@@ -95,6 +97,7 @@ __getattr__ = lazy(
         "Redundant": "framefree.motion.redundant:Redundant",
         "Run": "framefree.simulate.run:Run",
         "Tree": "framefree.motion.tree:Tree",
+        "check": "framefree.certify:check",
         "campaign": "framefree.campaign",
         "certify": "framefree.certify",
         "compile": "framefree.kernel:compile",
