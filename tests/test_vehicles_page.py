@@ -31,7 +31,9 @@ def test_a_matrix_of_ones_own_is_looked_at():
         "my_C": eom.functions["coriolis"],
         "Mhat": np.eye(machine.nv),
     }
-    text = block("check(").replace('parametrisations=["all"], frame="gripper", delta=0.1', "states=8")
+    text = block("check(").replace(
+        'parametrisations=["all"], frame="gripper", delta=0.1', "states=8"
+    )
     exec(text, names)
     assert names["check"] is check
     assert names["report"]["own_skew_residual"].value < 1e-11

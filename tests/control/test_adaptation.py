@@ -252,7 +252,7 @@ def test_what_is_no_adaptive_law():
     with pytest.raises(ControlError, match="must be an Adaptation"):
         AdaptivePassivity(arm(), **GAINS)
     machine = floating()
-    with pytest.raises(ControlError, match="floats freely"):
+    with pytest.raises(ControlError, match="the freedom FreeFloating"):
         AdaptivePassivity(
             replace(machine, fluid=None, gravity=(0, 0, 0)), K=4.0, stiffness=8.0, Lambda=0.2,
             freedom=FreeFloating("to_hull"), unknown=Adaptation(("lower",)),

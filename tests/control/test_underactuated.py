@@ -5,8 +5,11 @@ import numpy as np
 import pytest
 from test_passivity_law import joint_reference, placed, rate_gap, vehicle, worst
 
+from framefree.control import Adaptation
 from framefree.control.law import ControlError
 from framefree.control.passive import (
+    AdaptivePassivity,
+    FreeFloating,
     PassivityControl,
     Underactuated,
     Whole,
@@ -146,3 +149,10 @@ def test_wrong_uses_are_explained():
     carried = copter_arm(rng, 1).attach(Frame("pod", "link0", placed(rng)), Propeller("jet", "pod"))
     with pytest.raises(ControlError, match="change with its configuration"):
         PassivityControl(carried, freedom=Underactuated())
+
+
+def test_numbers_that_are_not_known_cannot_tell_what_follows():
+    machine = vessel(np.random.default_rng(5), joints=0)
+    for freedom in (Underactuated(), FreeFloating()):
+        with pytest.raises(ControlError, match=f"cannot have the freedom {type(freedom).__name__}"):
+            AdaptivePassivity(machine, freedom=freedom, unknown=Adaptation(("hull",)))

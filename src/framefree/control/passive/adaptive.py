@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 
 from framefree.control.law import ControlError
-from framefree.control.passive.freedom import FreeFloating
 from framefree.control.passive.tracking import PassivityControl
 from framefree.control.unknown import Adaptation
 from framefree.control.unknown.correction import Correction
@@ -30,10 +29,10 @@ class AdaptivePassivity(PassivityControl):
     unknown: Correction | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        if isinstance(self.freedom, FreeFloating):
+        if self.freedom.by_inertia:
             raise ControlError(
-                f"{self.name} cannot have a base that floats freely: how it moves with the arm "
-                "depends on the numbers that are not known"
+                f"{self.name} cannot have the freedom {type(self.freedom).__name__}: how what "
+                "follows moves with the joints depends on the numbers that are not known"
             )
         super().__post_init__()
         if not isinstance(self.unknown, Adaptation):

@@ -14,7 +14,7 @@ and, where v is not N w alone, ``drift(state, N, measured)``; ``measures`` where
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import casadi as ca
 import numpy as np
@@ -32,6 +32,9 @@ from framefree.motion.tree.state import TreeState
 
 class Freedom(ABC):
     """Base of the kinds of freedom; see the top of this file."""
+
+    by_inertia: ClassVar[bool] = False
+    """Whether N depends on masses and inertias, so that these must be known."""
 
     def check(self, machine: Machine) -> None:  # noqa: B027, some fit every machine
         """Raise `ControlError` where a machine is not of this kind."""
@@ -96,6 +99,8 @@ class FreeFloating(Freedom):
     """
 
     base: str = "base"
+
+    by_inertia: ClassVar[bool] = True
 
     def check(self, machine: Machine) -> None:
         """Refuse machines on which something acts from outside; inner springs may."""

@@ -16,12 +16,13 @@ of the passivity laws holds for w as it stands, with M_w = N^T M N the mass that
 way. `FreeFloating` is the case of a base without any input on which nothing else acts.
 
 What y does is not chosen by the law but by the vehicle: by its drag, by how it leans, or by a
-reference that is a motion of the vehicle (`unactuated_force`).
+reference that is a motion of the vehicle (`unactuated_force`). An unknown force along P is not in
+dp/dt: laws whose w_r depends on the drift (`FramesPassivity`) then have M_w dw_r/dt a little wrong.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import casadi as ca
 import numpy as np
@@ -55,6 +56,8 @@ class Underactuated(Freedom):
     """
 
     follows: Sequence[str] | None = None
+
+    by_inertia: ClassVar[bool] = True
 
     def check(self, machine: Machine) -> None:
         """Refuse machines that have inputs for all, or whose missing directions turn."""
