@@ -37,11 +37,29 @@ def test_the_same_start_gives_the_same_curves(results):
     found = compare(load(results / "short"), load(results / "long"))
     assert set(found.signals.values()) == {0.0}
     assert {"x.j0 (rad)", "v.j1 (rad/s)", "u.j0 (Nm)", "kinetic (J)", "V (J)"} <= set(found.signals)
-    figure = found.page.figures[0]
-    assert [line.name for line in figure.lines] == ["short", "long"]
-    assert [line.dashed for line in figure.lines] == [False, True]
-    assert (figure.lines[0].x[-1], figure.lines[1].x[-1]) == (0.3, 0.5)
-    assert figure.y_label == "x.j0 (rad)"
+    assert found.page.figures == ()  # what is the same is folded away
+    folded = {table.title: table for table in found.page.tables if table.folded}
+    assert len(folded["Recorded columns that are the same"].rows) == len(found.signals)
+    assert "<details" in html(found.page)
+
+
+def test_what_differs_most_comes_first_with_both_runs_in_one_figure(tmp_path, swing_run):
+    other = replace(
+        swing_run,
+        x=swing_run.x + [0.0, 1e-3],
+        signals=swing_run.signals | {"kinetic": 3 * swing_run["kinetic"]},
+    )
+    for name, run in (("a", swing_run), ("b", other)):
+        run.save(tmp_path / f"{name}.parquet")
+    found = compare(load(tmp_path / "a.parquet"), load(tmp_path / "b.parquet"))
+    assert [figure.title for figure in found.page.figures] == ["kinetic", "Configuration"]
+    energy, angles = found.page.figures
+    assert [line.name for line in energy.lines] == ["a", "b"]
+    assert [line.dashed for line in energy.lines] == [False, True]
+    assert energy.y_label == "kinetic (J)"
+    assert [line.name for line in angles.lines] == ["j1", "j1 b"]  # j0 is the same
+    titles = [table.title for table in found.page.tables if table.rows and not table.folded]
+    assert titles == ["Recorded columns that differ"]
 
 
 def test_differences_are_the_largest_ones(tmp_path, swing_run):

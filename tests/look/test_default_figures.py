@@ -1,5 +1,6 @@
 """Default figures: what they show is what was recorded."""
 
+import base64
 from dataclasses import dataclass, replace
 
 import casadi as ca
@@ -9,8 +10,9 @@ from simulate_machines import PD, free_body, pendulum
 
 from framefree.control.references.base import Reference
 from framefree.geometry import se3, so3
-from framefree.look.report import default_animation, default_figures
+from framefree.look.report import Figure, default_animation, default_figures
 from framefree.look.report.defaults import FIGURES, LINES
+from framefree.look.report.plot import plot
 from framefree.machine import Loop, Spherical
 from framefree.simulate import simulate
 
@@ -99,9 +101,54 @@ def test_a_lyapunov_function_that_falls_far_is_logarithmic(swing_run):
 
 
 def test_signals_of_the_law_are_shown(swing_run):
-    lines = by_title(swing_run)["Error"].lines
+    other = replace(swing_run, signals=swing_run.signals | {"error": swing_run["error"] ** 2})
+    lines = by_title(other)["Error"].lines
     assert [line.name for line in lines] == ["error[0]", "error[1]"]
-    np.testing.assert_array_equal(lines[1].y, swing_run["error"][:, 1])
+    np.testing.assert_array_equal(lines[1].y, other["error"][:, 1])
+
+
+def test_nothing_is_shown_twice_and_nothing_that_is_empty(swing_run):
+    """The error of a law without a reference is the configuration itself."""
+    titles = by_title(swing_run)
+    assert "Configuration" in titles
+    assert "Error" not in titles
+    nothing = np.full_like(swing_run["error"], np.nan)
+    empty = replace(swing_run, signals=swing_run.signals | {"error": nothing})
+    assert "Error" not in by_title(empty)
+
+
+def test_titles_name_the_joints_of_a_part():
+    machine = revolute_chain(LINES + 2)
+    run = simulate(machine, x0=np.full(machine.nx, 0.1), duration=0.02, dt=1e-2)
+    titles = [f.title for f in default_figures(run) if f.title.startswith("Configuration")]
+    names = machine.x_names
+    assert titles == [
+        f"Configuration: {names[0]} to {names[LINES - 1]}",
+        f"Configuration: {names[LINES]} to {names[-1]}",
+    ]
+
+
+def test_all_bodies_are_traced_in_one_picture(swing_run):
+    figure = by_title(swing_run)["Paths of the bodies"]
+    bodies = [body.name for body in swing_run.machine.bodies]
+    assert [line.name for line in figure.lines] == [*bodies, "start"]
+    assert figure.equal
+    center = swing_run.machine.bodies[0].moments.center
+    way = np.hypot(np.ptp(figure.lines[0].x), np.ptp(figure.lines[0].y))
+    assert 0 < way <= 2 * np.linalg.norm(center) + 1e-9
+
+
+def test_a_logarithmic_axis_survives_an_exact_zero():
+    values = np.array([0.0, 1e-12, 1e-3, 0.0])
+    line = {"e": values}
+    drawn = plot(Figure.over_time("E", "e", np.arange(4.0), line, logarithmic=True))
+    assert drawn["layout"]["yaxis"]["type"] == "log"
+    kept = drawn["traces"][0]["y"]
+    numbers = np.frombuffer(base64.b64decode(kept["bdata"]), f"<{kept['dtype']}")
+    np.testing.assert_allclose(numbers, [np.nan, 1e-12, 1e-3, np.nan], rtol=1e-6)
+    still = {"e": np.zeros(4)}
+    drawn = plot(Figure.over_time("E", "e", np.arange(4.0), still, logarithmic=True))
+    assert "type" not in drawn["layout"]["yaxis"]
 
 
 def test_many_entries_are_split_and_what_is_left_out_is_said():
@@ -112,7 +159,7 @@ def test_many_entries_are_split_and_what_is_left_out_is_said():
     wide = replace(
         run,
         channels=(*run.channels, channel),
-        signals=run.signals | {"wide": np.zeros((len(run), count))},
+        signals=run.signals | {"wide": np.random.default_rng(0).normal(size=(len(run), count))},
     )
     figures = [f for f in default_figures(wide) if f.title.startswith("Wide")]
     assert [len(figure.lines) for figure in figures] == [LINES] * FIGURES

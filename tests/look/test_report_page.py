@@ -138,7 +138,7 @@ def test_many_trajectories_are_shown_one_at_a_time(tmp_path):
     machine = free_body()
     run = simulate(machine, v0=np.ones((3, 6)), duration=0.02, dt=1e-2)
     text = without_plotly(run.report(tmp_path, trajectory=2).read_text(encoding="utf-8"))
-    assert "Trajectory 2 of 3 (counted from 0) is shown." in visible(text)
+    assert "The motion is that of trajectory 2, counted from 0." in visible(text)
     with pytest.raises(ReportError, match="there is no trajectory 3; the run has 3"):
         run.report(tmp_path, trajectory=3)
 

@@ -49,3 +49,12 @@ def test_gaps_stay():
 def test_short_lines_are_left_alone():
     t = np.arange(10.0)
     assert thinned(t, t, 10)[0] is t
+
+
+def test_a_smooth_line_stays_smooth():
+    """Chords of what is left are close to the line, where it bends most too."""
+    t = np.linspace(0, 10, 100_001)
+    y = np.exp(-t) * np.sin(40 * t)
+    x, kept = thinned(t, y, 600)
+    assert len(x) <= 600
+    assert np.abs(np.interp(t, x, kept) - y).max() < 0.02

@@ -172,7 +172,7 @@ def compare(
         print(json.dumps(comparison.to_dict(), indent=2))
         return
     for table in comparison.page.tables:
-        if table.rows:
+        if table.rows and not table.folded:
             out.print(rows_of(table))
     out.print(f"figures: {path}", highlight=False, soft_wrap=True)
 

@@ -105,16 +105,24 @@ def compare(first: Record, second: Record) -> Comparison:
         Difference(name, first.metrics.get(name), second.metrics.get(name))
         for name in dict.fromkeys((*first.metrics, *second.metrics))
     )
-    figures: list[Figure] = []
+    figures: list[tuple[float, Figure]] = []
     signals: dict[str, float] = {}
     pairs = _pairs(first, second)
     for name, (a, b) in pairs.items():
         lead = f"{name}: " if len(pairs) > 1 else ""
         for channel in _shared(a, b):
-            for column, values in _columns(channel, a, b).items():
-                figure = _overlay(f"{lead}{column}", labels, (a.t, b.t), values)
-                signals[figure.y_label] = _apart(a.t, b.t, values)
-                figures += [figure] if channel.size <= MOST else []
+            columns = _columns(channel, a, b)
+            apart = {key: _apart(a.t, b.t, values) for key, values in columns.items()}
+            signals |= {_label(f"{lead}{key}"): value for key, value in apart.items()}
+            differing = {key: columns[key] for key, value in apart.items() if value != 0.0}
+            size = max((_relative(columns[key], apart[key]) for key in differing), default=0.0)
+            figures += [
+                (size, figure)
+                for figure in _overlays(
+                    f"{lead}{_title(channel)}", channel, labels, (a, b), differing
+                )
+            ]
+    figures.sort(key=lambda pair: -pair[0])
     runs = {
         f"{label}: {name}" if len(pairs) > 1 else label: run
         for name, pair in pairs.items()
@@ -122,10 +130,13 @@ def compare(first: Record, second: Record) -> Comparison:
     }
     page = Page(
         title=f"{labels[0]} and {labels[1]}",
-        text="Two results side by side: the second one dashed.",
+        text=(
+            "Two results side by side, what differs most first; the second one dashed. What is the "
+            "same in both has no figure."
+        ),
         runs=runs,
         tables=_tables(labels, differences, signals),
-        figures=tuple(figures),
+        figures=tuple(figure for _, figure in figures),
     )
     return Comparison(labels, differences, signals, page)
 
@@ -177,19 +188,47 @@ def _array(channel: Channel, run: Run) -> np.ndarray:
     return run.signals[channel.name]
 
 
-def _overlay(
+def _title(channel: Channel) -> str:
+    words = {"x": "Configuration", "v": "Velocity", "u": "Input"}
+    name = channel.name.replace("_", " ")
+    return words.get(channel.name, name) if channel.group == "state" else name
+
+
+def _label(column: str) -> str:
+    """Return a column as people read it: "e (rad)" for "signals.e [rad]"."""
+    name, _, unit = column.replace("signals.", "").partition(" [")
+    return f"{name} ({unit.rstrip(']')})" if unit else name
+
+
+def _relative(values: tuple[np.ndarray, np.ndarray], apart: float) -> float:
+    """Return a difference by the size of what differs; one that is not known counts most."""
+    size = max(float(np.nanmax(np.abs(v), initial=0.0)) for v in values)
+    return apart / size if np.isfinite(apart) and size > 0 else np.inf
+
+
+def _overlays(
     title: str,
+    channel: Channel,
     labels: tuple[str, str],
-    times: tuple[np.ndarray, np.ndarray],
-    values: tuple[np.ndarray, np.ndarray],
-) -> Figure:
-    name, _, unit = title.removeprefix("signals.").replace("signals.", "").partition(" [")
-    label = f"{name} ({unit.rstrip(']')})" if unit else name
-    lines = (
-        Line(labels[0], times[0], values[0]),
-        Line(labels[1], times[1], values[1], dashed=True),
-    )
-    return Figure(name, "time (s)", label, lines)
+    runs: tuple[Run, Run],
+    columns: Mapping[str, tuple[np.ndarray, np.ndarray]],
+) -> list[Figure]:
+    """Return one figure of a quantity for each of its units, with both runs in it."""
+    if not columns or channel.size > MOST:
+        return []
+    by_unit: dict[str, list[Line]] = {}
+    for column, values in columns.items():
+        name, _, unit = _label(column).rpartition(" (")
+        name = (name or unit).removeprefix(f"{channel.name}.")
+        # The second has the colour of the first where its name begins with that one's.
+        both = (name, f"{name} {labels[1]}") if channel.size > 1 else labels
+        by_unit.setdefault(unit.rstrip(")") if name != unit else "", []).extend(
+            Line(both[k], run.t, values[k], dashed=k == 1) for k, run in enumerate(runs)
+        )
+    labels_of = {unit: f"{channel.name} ({unit})" if unit else channel.name for unit in by_unit}
+    return [
+        Figure(title, "time (s)", labels_of[unit], tuple(lines)) for unit, lines in by_unit.items()
+    ]
 
 
 def _apart(t: np.ndarray, s: np.ndarray, values: tuple[np.ndarray, np.ndarray]) -> float:
@@ -205,14 +244,29 @@ def _apart(t: np.ndarray, s: np.ndarray, values: tuple[np.ndarray, np.ndarray]) 
 def _tables(
     labels: tuple[str, str], differences: tuple[Difference, ...], signals: Mapping[str, float]
 ) -> tuple[Table, ...]:
-    metrics = tuple(
-        (d.name, _text(d.first), _text(d.second), "" if d.change is None else f"{d.change:+.4g}")
-        for d in differences
-    )
+    def row(d: Difference) -> tuple[str, ...]:
+        change = "" if d.change is None else f"{d.change:+.4g}"
+        return d.name, _text(d.first), _text(d.second), change
+
+    head = ("", *labels, "difference")
+    apart = sorted((d for d in differences if d.first != d.second), key=_share, reverse=True)
+    same = [d for d in differences if d.first == d.second]
+    other = {name: value for name, value in signals.items() if value != 0.0}
+    equal = tuple((name, "no difference") for name, value in signals.items() if value == 0.0)
     return (
-        Table("Metrics", ("", *labels, "difference"), metrics),
-        Table("Recorded columns", ("", "largest difference"), tuple(signals.items())),
+        Table("Metrics that differ", head, tuple(map(row, apart))),
+        Table("Recorded columns that differ", ("", "largest difference"), tuple(other.items())),
+        Table("Metrics that are the same", head, tuple(map(row, same)), folded=True),
+        Table("Recorded columns that are the same", ("", ""), equal, folded=True),
     )
+
+
+def _share(difference: Difference) -> float:
+    """Return a difference by the larger of both numbers; other things count most."""
+    if difference.change is None:
+        return np.inf
+    size = max(abs(float(difference.first)), abs(float(difference.second)))
+    return abs(difference.change) / size if size > 0 else 0.0
 
 
 def _text(value: Any) -> str:

@@ -195,11 +195,15 @@ class Setting:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text or numbers under headings; the first column names, the others hold values."""
+    """Rows of text or numbers under headings; the first column names, the others hold values.
+
+    A `folded` one is opened by who wants to see it.
+    """
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
+    folded: bool = False
 
 
 @dataclass(frozen=True)

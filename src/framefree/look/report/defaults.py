@@ -6,8 +6,13 @@ from typing import Any
 import numpy as np
 
 from framefree.look.report.bands import band_figures
-from framefree.look.report.content import Animation, Figure, Page
-from framefree.look.report.scene import as_position_and_wxyz, drawn_machine, one_trajectory
+from framefree.look.report.content import Animation, Figure, Line, Page
+from framefree.look.report.scene import (
+    as_position_and_wxyz,
+    body_poses,
+    drawn_machine,
+    one_trajectory,
+)
 from framefree.motion import equations
 from framefree.simulate.columns import Channel
 from framefree.simulate.run import Run
@@ -16,6 +21,8 @@ LINES = 12
 """Most lines of a figure; what has more entries gets several figures."""
 FIGURES = 4
 """Most figures of one recorded array."""
+TRACED, PATH_ROWS, STILL = 40, 1500, 1e-9
+"""Most bodies whose paths are drawn, rows of a path, and the least way of one, m."""
 _STATE = {"x": "Configuration", "v": "Velocity", "u": "Input"}
 _SYMBOL = {"x": "x", "v": "v", "u": "u"}
 _OWN = ("kinetic", "potential", "position_error", "velocity_error", "joint_wrench", "V", "V_rate")
@@ -78,8 +85,35 @@ def default_figures(run: Run) -> tuple[Figure, ...]:
         *_others(run),
         *_constraints(run),
         *_wrenches(run),
+        *_paths(run),
     ]
-    return tuple(figures)
+    return distinct(figures)
+
+
+def distinct(figures: Iterable[Figure]) -> tuple[Figure, ...]:
+    """Return figures without those that show nothing, or what one before them shows already.
+
+    A figure shows the same where all its lines do, up to their sign: errors of laws and ours.
+    """
+    kept: list[Figure] = []
+    for figure in figures:
+        if not any(np.isfinite(line.y).any() for line in figure.lines):
+            continue
+        if not any(_same(figure, other) for other in kept):
+            kept.append(figure)
+    return tuple(kept)
+
+
+def _same(a: Figure, b: Figure) -> bool:
+    if len(a.lines) != len(b.lines) or a.x_label != b.x_label or a.logarithmic != b.logarithmic:
+        return False
+    if any(len(p.y) != len(q.y) for p, q in zip(a.lines, b.lines, strict=True)):
+        return False
+    pairs = [(p.y, q.y) for p, q in zip(a.lines, b.lines, strict=True)]
+    still = all(np.nanmax(np.abs(p), initial=0.0) == 0.0 for p, _ in pairs)
+    return not still and any(
+        all(np.array_equal(p, sign * q, equal_nan=True) for p, q in pairs) for sign in (1.0, -1.0)
+    )
 
 
 # ---------------------------------------------------------------------- one kind each
@@ -248,12 +282,55 @@ def _figures_of(
         groups = [mine[k : k + LINES] for k in range(0, len(mine), LINES)]
         for k, group in enumerate(groups[:FIGURES]):
             lines = _lines(names, values, group, dashed or {})
-            part = f" ({k + 1} of {len(groups)})" if len(groups) > 1 else ""
+            part = _named_part([names[i] for i in group], len(groups), channel)
             left = len(mine) - LINES * FIGURES
             caption = f"{left} more are in the table." if k == FIGURES - 1 and left > 0 else ""
             label = f"{symbol} ({unit})" if unit else symbol
             figures.append(Figure.over_time(title + part, label, t, lines, caption=caption))
     return figures
+
+
+def _named_part(names: list[str], groups: int, channel: Channel) -> str:
+    """Return which entries a figure shows, for its title: one, or the first and the last."""
+    if len(names) == 1 and channel.shape:
+        return f": {names[0]}"
+    return f": {names[0]} to {names[-1]}" if groups > 1 else ""
+
+
+def _paths(run: Run) -> list[Figure]:
+    """Return the paths of all bodies' centers of mass, in the plane in which they move most."""
+    if run.machine is None or not len(run):
+        return []
+    machine = drawn_machine(run)
+    good = np.flatnonzero(np.isfinite(run.x).all(axis=1))
+    massive = [i for i, body in enumerate(machine.bodies) if not body.massless]
+    if not len(good) or not massive or len(machine.bodies) > TRACED:
+        return []
+    rows = good[:: max(len(good) // PATH_ROWS, 1)]
+    poses = body_poses(machine, run.x[rows], run.t[rows])
+    centers = {
+        machine.bodies[i].name: poses[:, i, :3, :3] @ np.asarray(machine.bodies[i].moments.center)
+        + poses[:, i, :3, 3]
+        for i in massive
+    }
+    spread = np.max([np.ptp(path, axis=0) for path in centers.values()], axis=0)
+    if spread.max() < STILL:
+        return []
+    a, b = sorted(np.argsort(spread)[-2:].tolist())
+    lines = tuple(Line(name, path[:, a], path[:, b]) for name, path in centers.items())
+    starts = np.array([path[0] for path in centers.values()])
+    first = Line("start", starts[:, a], starts[:, b], markers=True)
+    axes = "xyz"
+    return [
+        Figure(
+            "Paths of the bodies",
+            f"{axes[a]} (m)",
+            f"{axes[b]} (m)",
+            (*lines, first),
+            caption="Centers of mass, seen along the axis along which they move least.",
+            equal=True,
+        )
+    ]
 
 
 def _lines(

@@ -13,7 +13,7 @@ from framefree.files import MADE_BY, write_file
 from framefree.look.report.content import Animation, Figure, Page, Promise, Setting, Table
 from framefree.look.report.facts import facts_of, machine_text
 from framefree.look.report.packing import compressed, script_json
-from framefree.look.report.plot import plot
+from framefree.look.report.plot import PAGE_POINTS, plot
 from framefree.look.report.prose import body, headline, inline, metric_name, number, paragraphs
 from framefree.look.report.scene import drawn_machine, scene
 from framefree.simulate.describe import versions
@@ -43,8 +43,13 @@ def html(page: Page) -> str:
         _header(page),
         _top(shown, _promises(page.promises)),
         _section("Notes", "".join(paragraphs(note) for note in notes)),
-        *(_section(escape(table.title), _table(table)) for table in page.tables),
+        *(
+            _section(escape(table.title), _table(table))
+            for table in page.tables
+            if not table.folded
+        ),
         _section("Figures", _figures(page.figures, data)),
+        *(_folded(escape(t.title), _table(t)) for t in page.tables if t.folded),
         _section("Metrics", _metrics(page.metrics)),
         _section("What was simulated", _simulated(page)),
         f"<footer>Written by framefree {escape(versions().get('framefree', ''))}.</footer>",
@@ -120,13 +125,17 @@ def _section(title: str, content: str) -> str:
     return f"<section><h2>{title}</h2>\n{content}\n</section>" if content else ""
 
 
+def _folded(title: str, content: str) -> str:
+    return f'<details class="card"><summary>{title}</summary>{content}</details>' if content else ""
+
+
 def _promises(promises: tuple[Promise, ...]) -> str:
     if not promises:
         return ""
     rows = "".join(
         f'<tr><td class="mark">{_mark(promise.holds)}</td><td>{inline(promise.text)}</td>'
-        f'<td class="value">{escape(promise.measured)}</td>'
-        f'<td class="value">{escape(promise.limit)}</td></tr>'
+        f'<td class="value measured">{escape(promise.measured)}</td>'
+        f'<td class="value bound">{escape(promise.limit)}</td></tr>'
         for promise in promises
     )
     head = '<tr><th></th><th></th><th class="value">measured</th><th class="value">bound</th></tr>'
@@ -200,7 +209,8 @@ def _animations(page: Page, data: list[str]) -> tuple[list[str], list[str]]:
 def _animation(animation: Animation, stored: str) -> str:
     return (
         f'<section class="card animation"><h3>{escape(animation.title)}</h3>'
-        f'<div class="scene" data-of="{stored}"></div><div class="controls">'
+        f'<div class="scene" tabindex="0" aria-label="Motion: space plays, '
+        f'arrow keys move in time" data-of="{stored}"></div><div class="controls">'
         f'<button type="button" aria-label="Play">{_ICONS}</button>'
         '<input type="range" min="0" max="1" step="any" value="0" aria-label="Time">'
         '<output></output><select aria-label="Speed"></select></div>'
@@ -209,12 +219,12 @@ def _animation(animation: Animation, stored: str) -> str:
 
 
 def _figures(figures: tuple[Figure, ...], data: list[str]) -> str:
-    cards = []
+    cards, points = [], PAGE_POINTS // max(len(figures), 1)
     for figure in figures:
         wide = " wide" if len(figures) == 1 else ""
         cards.append(
             f'<section class="card{wide}"><h3>{escape(figure.title)}</h3>'
-            f'<div class="figure" data-of="{_stored(plot(figure), data)}"></div>'
+            f'<div class="figure" data-of="{_stored(plot(figure, points), data)}"></div>'
             f"{_caption(figure.caption)}</section>"
         )
     return f'<div class="grid">{"".join(cards)}</div>' if cards else ""

@@ -116,7 +116,8 @@ class View:
         self._end.set()
         self._thread.join(timeout=5.0)
         self.mode.stop()
-        self.server.stop()
+        with contextlib.redirect_stdout(io.StringIO()):  # it prints that it has stopped
+            self.server.stop()
 
     def wait(self, seconds: float | None = None) -> None:
         """Wait until Ctrl-C, or for some time (s); then close the page."""

@@ -141,7 +141,7 @@ class MujocoRunner(Runner):
         tree = Tree(loop.machine.tree).at(state.joint_x, state.joint_v, s["time"])
         ours = Load(loop.machine)
         for disturbance in loop.disturbances:
-            disturbance.add(ours, loop.machine, lambda: tree.poses, moment)
+            disturbance.add(ours, tree, moment)
         if not self.written.actuators:
             actuate(ours, state, u, limits=loop.limits)
         ours_left = self.written.left(loop.machine)

@@ -2,8 +2,9 @@
 // Draws the figures and plays the animations of a report. Data stands in script elements of the
 // page: {"traces", "layout", "over_time"} for a figure, see look/report/scene.py for an animation.
 (() => {
-  const COLORS = ["#2a6fb0", "#e07b1a", "#2c9271", "#a0529f", "#c5434e", "#7a6a58",
-                  "#4aa3c9", "#b8a01c", "#6b7684", "#e58ab0"];
+  // The same as in look/colors.py: colour-blind people can tell them apart.
+  const COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#4d4d4d",
+                  "#882255"];
   const FONT = {family: "system-ui, -apple-system, Segoe UI, Roboto, Arial, sans-serif",
                 size: 13, color: "#1d2733"};
   // Nothing of a page leaves it: no button uploads its data, and no server is known to it.
@@ -289,9 +290,22 @@
         this.pause();
         this.show(this.times[0] + Number(this.slider.value) * length);
       });
+      this.element.addEventListener("keydown", (event) => {
+        const way = {ArrowLeft: -1, ArrowRight: 1}[event.key];
+        if (event.key === " ") this.playing ? this.pause() : this.play();
+        else if (way) { this.pause(); this.show(this.within(this.t + way * length / 50)); }
+        else if (event.key === "Home") this.show(this.times[0]);
+        else if (event.key === "End") this.show(this.end);
+        else return;
+        event.preventDefault();
+      });
       this.button.addEventListener("click", () => (this.playing ? this.pause() : this.play()));
       this.show(this.t);
       players.push(this);
+    }
+
+    within(t) {
+      return Math.min(Math.max(t, this.times[0]), this.end);
     }
 
     play() {
