@@ -46,7 +46,7 @@ def test_the_same_start_gives_the_same_curves(results):
 def test_what_differs_most_comes_first_with_both_runs_in_one_figure(tmp_path, swing_run):
     other = replace(
         swing_run,
-        x=swing_run.x + [0.0, 1e-3],
+        x=swing_run.x + np.array([0.0, 1e-3]),
         signals=swing_run.signals | {"kinetic": 3 * swing_run["kinetic"]},
     )
     for name, run in (("a", swing_run), ("b", other)):

@@ -9,6 +9,7 @@ import pytest
 from simulate_machines import PD, free_body, pendulum
 
 from framefree.control.references.base import Reference
+from framefree.gallery.machines.arms import revolute_chain
 from framefree.geometry import se3, so3
 from framefree.look.report import Figure, default_animation, default_figures
 from framefree.look.report.defaults import FIGURES, LINES
