@@ -22,7 +22,12 @@ from framefree.machine.coupling import Coupling
 from framefree.machine.formats.markup import Place, ReadError
 from framefree.machine.formats.options import ReadOptions
 from framefree.machine.formats.poses import inverse
-from framefree.machine.formats.records import FrameRecord, JointRecord, LinkRecord, LoopRecord
+from framefree.machine.formats.records import (
+    FrameRecord,
+    JointRecord,
+    LinkRecord,
+    LoopClosureRecord,
+)
 from framefree.machine.frame import Frame
 from framefree.machine.joint import Joint
 from framefree.machine.joints import (
@@ -131,9 +136,9 @@ class MachineBuilder:
             self.ignored.append(f"{words} of joint `{record.name}`, which closes a loop")
         axis = getattr(record.kind, "axis", None) if kind in ("hinge", "slider") else None
         poses = (record.parent, record.parent_pose, record.child, record.child_pose)
-        self.add_loop(LoopRecord(record.name, kind, record.place, *poses, axis=axis))
+        self.add_loop(LoopClosureRecord(record.name, kind, record.place, *poses, axis=axis))
 
-    def add_loop(self, record: LoopRecord) -> None:
+    def add_loop(self, record: LoopClosureRecord) -> None:
         """Add a loop between two poses on links."""
         ends = []
         for link, pose, end in (
@@ -271,7 +276,7 @@ class MachineBuilder:
         self._bodies[name] = _BodyInMaking(record.place, self._joint(record, name))
         self._place[name] = (name, np.eye(4))
         ends = (name, np.eye(4), record.child, np.eye(4))
-        self.add_loop(LoopRecord(record.name, "weld", record.place, *ends))
+        self.add_loop(LoopClosureRecord(record.name, "weld", record.place, *ends))
 
     # ------------------------------------------------------------------ couplings
 

@@ -72,7 +72,7 @@ class JointRecord:
 
 
 @dataclass(frozen=True)
-class LoopRecord:
+class LoopClosureRecord:
     """A constraint that closes a loop: a kind of `Loop` between two poses on links."""
 
     name: str

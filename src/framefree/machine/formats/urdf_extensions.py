@@ -19,7 +19,7 @@ import numpy as np
 
 from framefree.machine.formats.markup import Element, Place
 from framefree.machine.formats.poses import origin_of, placed, posed
-from framefree.machine.formats.records import CouplingRecord, FrameRecord, LoopRecord
+from framefree.machine.formats.records import CouplingRecord, FrameRecord, LoopClosureRecord
 from framefree.machine.formats.urdf_couplings import read_coupling
 
 _REFUSED = {
@@ -45,14 +45,14 @@ class Extensions:
 
     Attributes
     ----------
-    loops : list of LoopRecord
+    loops : list of LoopClosureRecord
     couplings : list of CouplingRecord
     frames : list of FrameRecord
     """
 
     def __init__(self, robot: Place) -> None:
         self.robot = robot
-        self.loops: list[LoopRecord] = []
+        self.loops: list[LoopClosureRecord] = []
         self.couplings: list[CouplingRecord] = []
         self.frames: list[FrameRecord] = []
         self._springs: dict[str, dict[str, Any]] = {}
@@ -105,7 +105,7 @@ class Extensions:
         axis = _loop_axis(place) if kind in ("hinge", "slider") else ()
         if kind is None or ends is None or axis is None:
             return
-        self.loops.append(LoopRecord(name, kind, place, *ends, axis=axis or None))
+        self.loops.append(LoopClosureRecord(name, kind, place, *ends, axis=axis or None))
 
     def _coupling(self, element: Element) -> None:
         name = (element.get("name") or "").strip() or f"coupling{len(self.couplings) + 1}"
