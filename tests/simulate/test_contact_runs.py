@@ -6,7 +6,7 @@ import pytest
 from framefree.errors import FramefreeWarning
 from framefree.gallery.machines.touching import ball, stack
 from framefree.simulate import SimulationError, simulate
-from framefree.simulate.touching import deepest_contact
+from framefree.simulate.touching import blamed_contact
 
 
 def height(z):
@@ -38,10 +38,21 @@ def test_absurd_stiffness_names_the_contact_and_a_remedy():
 
 
 def test_what_breaks_down_in_contact_says_who_touched():
-    text = deepest_contact(ball(), height(0.09), np.zeros(0), 1e-3)
+    text = blamed_contact(ball(), height(0.09), np.zeros(0), 1e-3)
     assert "contact `ground` between `world` and `ball` was 0.01 m deep" in text
     assert "implicit" in text
-    assert deepest_contact(ball(), height(0.2), np.zeros(0), 1e-3) == ""
+    assert blamed_contact(ball(), height(0.2), np.zeros(0), 1e-3) == ""
+
+
+@pytest.mark.filterwarnings("ignore:contact `ground`")
+@pytest.mark.parametrize("integrator", ["rk4", "adaptive"])
+def test_runs_that_break_off_name_the_contact(integrator):
+    """Also where the last good state is before the impact, or far away after it."""
+    machine = ball(stiffness=1e300)
+    pair = "contact `ground` between `world` and `ball`"
+    with pytest.raises(SimulationError, match=f"{pair}.*lower stiffness") as caught:
+        simulate(machine, x0=height(0.12), duration=0.1, dt=1e-3, integrator=integrator)
+    assert caught.value.time == pytest.approx(0.064, abs=2e-3)
 
 
 def test_the_implicit_integrator_takes_it():

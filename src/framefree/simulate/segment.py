@@ -40,8 +40,8 @@ from framefree.simulate.runners.base import LoopStates
 from framefree.simulate.sensors import SensorArray
 from framefree.simulate.storage import Arrays
 from framefree.simulate.touching import (
+    blamed_contact,
     check_first,
-    deepest_contact,
     warn_of_steps,
     without_contacts,
 )
@@ -491,7 +491,7 @@ class Segment:
         cause = (
             "forces change too fast within the step: a law with high gains that is evaluated all "
             "the time, or an impact"
-        )
+        ) + self._contact_words(good["x"], problem.trajectory)
         return SimulationError(
             f"the step of {self.clock.dt:g} s to {time:.9g} s{where} has not converged; a step of "
             f"{shorter:g} s would do. Most likely {cause}",
@@ -506,8 +506,7 @@ class Segment:
     ) -> SimulationError:
         cause = likely_cause(problem, good, bad, self.clock.dt)
         if good is not None:
-            at = good["x"], self.scene.parameters, self.clock.dt
-            cause += deepest_contact(self._plant_machine, *at)
+            cause += self._contact_words(good["x"], problem.trajectory)
         where = "" if problem.trajectory is None else f" of trajectory {problem.trajectory}"
         state = None if good is None else (good["x"], good["v"])
         return SimulationError(
@@ -517,6 +516,13 @@ class Segment:
             state=state,
             cause=cause,
         )
+
+    def _contact_words(self, x: np.ndarray, trajectory: int | None) -> str:
+        """Say which contact may be the cause of a run that breaks off after x; empty if none."""
+        parameters = self.scene.parameters
+        if np.ndim(parameters) > 1 and trajectory is not None:
+            parameters = parameters[trajectory]
+        return blamed_contact(self._plant_machine, x, parameters, self.clock.dt)
 
     def _stuck(self, error: StepTooSmall, first: int) -> SimulationError:
         """Record what an adaptive integrator has done before it found no step short enough."""
@@ -529,7 +535,7 @@ class Segment:
         cause = (
             "the acceleration jumps or grows without bound here: friction or limits that switch, a "
             "singular position, or an unstable loop"
-        )
+        ) + self._contact_words(x, None)
         return SimulationError(
             f"at {error.time:.9g} s no step is short enough for the tolerance; most likely {cause}",
             time=error.time,

@@ -87,14 +87,20 @@ def check_first(
 
 
 def warn_of_steps(machine: Any, parameters: np.ndarray, dt: float) -> None:
-    """Warn of contacts that explicit steps of dt do not resolve.
+    """Warn of contacts that explicit steps of dt do not resolve."""
+    for text in _too_stiff(machine, parameters, dt):
+        warnings.warn(text, FramefreeWarning, stacklevel=2)
+
+
+def _too_stiff(machine: Any, parameters: np.ndarray, dt: float) -> list[str]:
+    """Return a sentence on each contact that explicit steps of dt do not resolve.
 
     A body of mass M that lies still on a contact swings at sqrt(f' / M), with f' the slope of the
     force at the depth that carries its weight on earth; impacts are stiffer still.
     """
     if not contacts_of(machine) or np.ndim(parameters) > 1:
-        return
-    numbers = machine.with_parameters(parameters)
+        return []
+    numbers, found = machine.with_parameters(parameters), []
     for part in contacts_of(numbers):
         owners = [numbers.frame(name).body for name in (part.frame_a, part.frame_b)]
         masses = [numbers.body(name).moments.total for name in owners if name != WORLD]
@@ -105,31 +111,32 @@ def warn_of_steps(machine: Any, parameters: np.ndarray, dt: float) -> None:
         slope = m * part.stiffness ** (1 / m) * (mass * STANDARD_GRAVITY) ** (1 - 1 / m)
         rate = np.sqrt(slope / mass)
         if dt * rate > 1:
-            warnings.warn(
+            found.append(
                 f"{_words(part)} is too stiff for explicit steps of {dt:g} s: {mass:.3g} kg on it "
                 f"swing at {rate:.3g} rad/s; take steps below {1 / rate:.2g} s, "
-                '`integrator="implicit"`, or a lower stiffness',
-                FramefreeWarning,
-                stacklevel=2,
+                '`integrator="implicit"`, or a lower stiffness'
             )
+    return found
 
 
-def deepest_contact(machine: Any, x: np.ndarray, parameters: np.ndarray, dt: float) -> str:
-    """Say which contact is deepest at a state, for messages of runs that break off; empty if none.
+def blamed_contact(machine: Any, x: np.ndarray, parameters: np.ndarray, dt: float) -> str:
+    """Say which contact may be why a run broke off after a state; empty if none.
 
-    With the step that its stiffness asks for.
+    The deepest of those that touch, or those that are too stiff for the steps.
     """
     contacts = contacts_of(machine)
-    if not contacts or not np.isfinite(x).all() or np.ndim(parameters) > 1:
+    if not contacts or np.ndim(parameters) > 1:
         return ""
-    (found,) = depths(machine, x, parameters)
-    k = int(np.argmax(found))
-    if not found[k] > 0:
-        return ""
-    return (
-        f"; {_words(contacts[k])} was {found[k]:.3g} m deep: a contact that is stiff for steps of "
-        f'{dt:g} s needs shorter ones, `integrator="implicit"`, or a lower stiffness'
-    )
+    if np.isfinite(x).all():
+        (found,) = depths(machine, x, parameters)
+        k = int(np.argmax(found))
+        if found[k] > 0:
+            return (
+                f"; {_words(contacts[k])} was {found[k]:.3g} m deep: a contact that is stiff for "
+                f'steps of {dt:g} s needs shorter ones, `integrator="implicit"`, or a lower '
+                "stiffness"
+            )
+    return "".join(f"; {text}" for text in _too_stiff(machine, parameters, dt)[:1])
 
 
 def _words(part: Contact) -> str:

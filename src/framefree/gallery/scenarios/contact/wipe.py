@@ -9,6 +9,7 @@ from framefree.control.contact import HybridControl
 from framefree.gallery.scenarios.contact import wipe_parts as parts
 from framefree.gallery.shared.scenario import Outcome, Promise, Scenario
 from framefree.look.report import Animation, Figure, Line
+from framefree.machine import Machine
 from framefree.simulate import ForceSensor, Run, simulate
 from framefree.simulate.measures import rms
 
@@ -67,7 +68,8 @@ class Wipe(Scenario):
             progress=progress,
             **engine,
         )
-        metrics, error = measured(run, wall, self.force)
+        off = _off_path(plant, run)
+        metrics, error = measured(run, off, wall, self.force)
         return Outcome(
             {"run": run},
             metrics,
@@ -79,17 +81,19 @@ class Wipe(Scenario):
                 Promise("the tip is never off the wall again: gap, m", metrics["gap_m"], 0.0),
                 Promise("error of the learned normal, deg", metrics["normal_error_deg"], 1.0),
             ),
-            _figures(run, wall, error, self.force),
+            _figures(run, off, wall, error, self.force),
             (Animation("The arm", run, ("tip",)),),
             _NOTES,
         )
 
 
-def measured(run: Run, wall: np.ndarray, force: float) -> tuple[dict[str, float], np.ndarray]:
+def measured(
+    run: Run, off: np.ndarray, wall: np.ndarray, force: float
+) -> tuple[dict[str, float], np.ndarray]:
     """Return the metrics from the first touch on, and the errors (m, deg) of path and normal."""
     normal, pressed = wall[:3, 2], run["wall.normal_force"]
     across = np.eye(3) - np.outer(normal, normal)
-    path = np.linalg.norm(_off_path(run) @ across, axis=1)
+    path = np.linalg.norm(off @ across, axis=1)
     angle = np.rad2deg(np.arccos(np.clip(run["normal"] @ normal, -1, 1)))
     touching = pressed > 0
     if not touching.any():
@@ -108,9 +112,9 @@ def measured(run: Run, wall: np.ndarray, force: float) -> tuple[dict[str, float]
     return metrics, np.stack([path, angle], axis=1)
 
 
-def _off_path(run: Run) -> np.ndarray:
+def _off_path(plant: Machine, run: Run) -> np.ndarray:
     """Return how far (m) the ball itself is from its path: (rows, 3), in world axes."""
-    tip = run.machine.forward_kinematics(run.x, "tip")
+    tip = plant.forward_kinematics(run.x, "tip")
     return run["tip.pose"][:, :3, 3] - tip[:, :3, 3]
 
 
@@ -135,11 +139,13 @@ _NOTES = (
 )
 
 
-def _figures(run: Run, wall: np.ndarray, error: np.ndarray, force: float) -> tuple[Figure, ...]:
+def _figures(
+    run: Run, off: np.ndarray, wall: np.ndarray, error: np.ndarray, force: float
+) -> tuple[Figure, ...]:
     G = run["tip.pose"]
     axes = wall[:3, :2]
     wanted = (G[:, :3, 3] - wall[:3, 3]) @ axes
-    made = wanted - _off_path(run) @ axes
+    made = wanted - off @ axes
     pressed = {"measured": run["wall.normal_force"], "wanted *": np.full(len(run), force)}
     normal = {"of the learned normal": error[:, 1]}
     return (

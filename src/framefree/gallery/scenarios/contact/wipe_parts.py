@@ -46,7 +46,7 @@ def sprung_arm() -> Machine:
     return _with_pad("pad", Prismatic("z"), stiffness=PAD["stiffness"], damping=PAD["damping"])
 
 
-def _with_pad(joint: str, kind: Any, **spring: float) -> Machine:
+def _with_pad(joint: str, kind: Any, **spring: Any) -> Machine:
     ball = Body("pad", Moments.of_body(PAD["mass"], np.zeros(3), 2e-4 * np.eye(3)))
     return driven_iiwa().attach(
         ball,
