@@ -56,3 +56,21 @@ def swings():
     }  # fmt: skip
     metrics = {"last": last_angle, "largest": lambda run: np.abs(run.x).max(axis=(1, 2))}
     return Simulations(metrics, machine, PD(machine), options=options)
+
+
+@dataclass(frozen=True)
+class Noisy(CampaignSubject):
+    """Gives a number whose bits depend on every bit of x, after a moment."""
+
+    seconds: float = 0.005
+    name: str = "noisy"
+    keys: tuple[str, ...] = ("x",)
+
+    def run(self, settings):
+        time.sleep(self.seconds)
+        x = settings["x"]
+        rng = np.random.default_rng(int(x * 2**52))
+        return {"sum": float(np.sin(rng.normal(size=100) * x).sum()), "ok": 1.0}
+
+    def describe(self):
+        return {"name": self.name}

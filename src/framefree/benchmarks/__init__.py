@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from framefree.benchmarks import (
+    campaign,
     chain,
     contact,
     dual_arm,
@@ -34,5 +35,6 @@ BENCHMARKS: dict[str, Callable[[], dict[str, object]]] = {
     "falsify": falsify.run,
     "fmu": fmu.run,
     "view": view.run,
+    "campaign": campaign.run,
 }
 """Benchmark name to the function that measures it and gives its figures."""

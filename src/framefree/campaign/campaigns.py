@@ -1,14 +1,15 @@
 """`campaign`: many runs, each counted once, and what comes of them."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from framefree.campaign.cluster import DaskCluster
 from framefree.campaign.errors import CampaignError
 from framefree.campaign.records import THINNED, Record
 from framefree.campaign.statistics import success_rate
@@ -22,7 +23,7 @@ from framefree.campaign.store import (
 )
 from framefree.campaign.subject import CampaignSubject, Finished, checked_keep
 from framefree.campaign.variation import Variation, parsed, sampled
-from framefree.campaign.workers import WorkerPool
+from framefree.campaign.workers import Done, WorkerPool
 from framefree.simulate.describe import described, versions
 
 PIECE = 256
@@ -125,6 +126,8 @@ def campaign(
     resume: bool = False,
     tries: int = 3,
     patience: float = 3600.0,
+    cluster: str | None = None,
+    local_cluster: int = 0,
     progress: Progress | None = None,
 ) -> Campaign:
     """Run a subject many times with settings that vary.
@@ -152,6 +155,11 @@ def campaign(
         Go on with what the folder has. Every job counts once.
     tries, patience : int, float
         How often a job is tried whose worker dies or does not answer in so many seconds.
+    cluster : str, optional
+        Address of a Dask scheduler, "tcp://HOST:PORT", whose workers make the runs (extra
+        `cluster`). The same campaign, the same bits.
+    local_cluster : int
+        Or so many workers of a Dask cluster that is started on this machine.
     progress : callable, optional
         Called with finished, all and failed jobs, seconds, and jobs finished in these.
 
@@ -182,7 +190,16 @@ def campaign(
     }
     store = Store(out, plan, resume=resume)
     try:
-        _run(subject, store, pieces, batch, workers, tries, patience, progress)
+        engine: Engine
+        if cluster is not None or local_cluster:
+            engine = DaskCluster(
+                subject, cluster, local_cluster, keep=keep, tries=tries, patience=patience
+            )
+        elif batch or workers <= 1:
+            engine = HereEngine(subject, keep, workers)
+        else:
+            engine = WorkerPool(subject, workers, keep=keep, tries=tries, patience=patience)
+        _run(engine, store, pieces, progress)
         store.finish(count)
     finally:
         store.release()
@@ -240,16 +257,29 @@ def _pieces(columns: Mapping[str, np.ndarray], size: int) -> list[JobPiece]:
     return [JobPiece(k, first, tuple(rows[first : first + size])) for k, first in enumerate(starts)]
 
 
-def _run(
-    subject: CampaignSubject,
-    store: Store,
-    pieces: list[JobPiece],
-    batch: bool,
-    workers: int,
-    tries: int,
-    patience: float,
-    progress: Progress | None,
-) -> None:
+class Engine(Protocol):
+    """Something that runs pieces of jobs, each once, and hands them on as they are finished."""
+
+    def run(self, pieces: Iterable[JobPiece], done: Done) -> None:
+        """Run all pieces; `done` is called for each, in this process."""
+        ...
+
+
+@dataclass(frozen=True)
+class HereEngine:
+    """Runs pieces in this process, each as one compiled batch where that is possible."""
+
+    subject: CampaignSubject
+    keep: str
+    threads: int
+
+    def run(self, pieces: Iterable[JobPiece], done: Done) -> None:
+        """Run all pieces."""
+        for piece in pieces:
+            done(piece, self.subject.run_many(piece.rows, keep=self.keep, threads=self.threads))
+
+
+def _run(engine: Engine, store: Store, pieces: list[JobPiece], progress: Progress | None) -> None:
     """Run the pieces that are missing."""
     missing = store.missing(pieces)
     total = sum(len(piece.rows) for piece in pieces)
@@ -259,9 +289,4 @@ def _run(
         store.keep(piece, results)
         count.add(results)
 
-    if batch or workers <= 1:
-        for piece in missing:
-            done(piece, subject.run_many(piece.rows, keep=store.keeps, threads=workers))
-    else:
-        pool = WorkerPool(subject, workers, keep=store.keeps, tries=tries, patience=patience)
-        pool.run(missing, done)
+    engine.run(missing, done)

@@ -73,6 +73,10 @@ class Store:
             return take(self.folder / LOCK, self.folder)
         except PlaceTaken:
             raise CampaignError(f"another campaign is running in `{self.folder}`") from None
+        except OSError as error:
+            raise CampaignError(
+                f"the folder `{self.folder}` cannot be written to: {error.strerror or error}"
+            ) from None
 
     def _check(self, resume: bool) -> None:
         """Write the plan, or compare it with the one that is there."""

@@ -57,6 +57,32 @@ def _work(subject: CampaignSubject, keep: str, pipe: Connection) -> None:
         pipe.send(subject.run_many(piece.rows, keep=keep))
 
 
+class SplitPieces:
+    """Hands finished pieces on; jobs of one that was split are put together first."""
+
+    def __init__(self, done: Done) -> None:
+        self._done = done
+        self._whole: dict[int, JobPiece] = {}
+        self._parts: dict[int, dict[int, Finished]] = {}
+
+    def split(self, piece: JobPiece) -> list[JobPiece]:
+        """Return the jobs of a piece as pieces of their own."""
+        self._whole[piece.index], self._parts[piece.index] = piece, {}
+        return [JobPiece(piece.index, piece.first + k, (r,)) for k, r in enumerate(piece.rows)]
+
+    def finish(self, piece: JobPiece, results: list[Finished]) -> None:
+        """Hand a piece on, or keep it until all jobs of its whole are there."""
+        whole = self._whole.get(piece.index)
+        if whole is None:
+            self._done(piece, results)
+            return
+        parts = self._parts[piece.index]
+        parts[piece.first - whole.first] = results[0]
+        if len(parts) == len(whole.rows):
+            self._done(whole, [parts[k] for k in range(len(whole.rows))])
+            del self._whole[piece.index], self._parts[piece.index]
+
+
 class WorkerPool:
     """Worker processes that run pieces; see the top of this file.
 
@@ -90,12 +116,10 @@ class WorkerPool:
         self._context = multiprocessing.get_context("spawn")
         self._count = count
         self._workers: list[_Worker] = []
-        self._split: dict[int, dict[int, Finished]] = {}
-        self._whole: dict[int, JobPiece] = {}
 
     def run(self, pieces: Iterable[JobPiece], done: Done) -> None:
         """Run all pieces; `done` is called for each in this process as it is finished."""
-        waiting = deque(_Task(piece) for piece in pieces)
+        waiting, whole = deque(_Task(piece) for piece in pieces), SplitPieces(done)
         try:
             self._workers = [self._new() for _ in range(min(self._count, len(waiting)))]
             while waiting or any(worker.task for worker in self._workers):
@@ -105,9 +129,9 @@ class WorkerPool:
                 ready: Any = wait([worker.pipe for worker in self._workers], TICK)
                 for worker in list(self._workers):
                     if worker.pipe in ready:
-                        self._receive(worker, waiting, done)
+                        self._receive(worker, waiting, whole)
                     elif worker.task and time.monotonic() - worker.since > self.patience:
-                        self._lose(worker, waiting, done, f"no answer in {self.patience:g} s")
+                        self._lose(worker, waiting, whole, f"no answer in {self.patience:g} s")
         finally:
             self.close()
 
@@ -134,7 +158,7 @@ class WorkerPool:
         with suppress(OSError):  # where it has died, the wait will tell
             worker.pipe.send(task.piece)
 
-    def _receive(self, worker: _Worker, waiting: deque[_Task], done: Done) -> None:
+    def _receive(self, worker: _Worker, waiting: deque[_Task], whole: SplitPieces) -> None:
         try:
             results = worker.pipe.recv()
         except (EOFError, OSError):
@@ -145,16 +169,16 @@ class WorkerPool:
                     "process import the subject? A script must guard its call with "
                     '`if __name__ == "__main__":`'
                 ) from None
-            self._lose(worker, waiting, done, f"its process ended ({worker.process.exitcode})")
+            self._lose(worker, waiting, whole, f"its process ended ({worker.process.exitcode})")
             return
         if results is None:
             worker.ready = True
             return
         task: Any = worker.task
         worker.task = None
-        self._finish(task.piece, results, done)
+        whole.finish(task.piece, results)
 
-    def _lose(self, worker: _Worker, waiting: deque[_Task], done: Done, cause: str) -> None:
+    def _lose(self, worker: _Worker, waiting: deque[_Task], whole: SplitPieces, cause: str) -> None:
         """Replace a worker; try its piece again, one job at a time."""
         task: Any = worker.task
         worker.process.kill()
@@ -164,23 +188,9 @@ class WorkerPool:
         self.replaced += 1
         piece = task.piece
         if len(piece.rows) > 1:
-            self._whole[piece.index], self._split[piece.index] = piece, {}
-            for k, row in enumerate(piece.rows):
-                waiting.append(_Task(JobPiece(piece.index, piece.first + k, (row,))))
+            waiting.extend(_Task(one) for one in whole.split(piece))
         elif task.tries < self.tries:
             task.cause = cause
             waiting.append(task)
         else:
-            self._finish(piece, [Finished({}, f"{cause}, {task.tries} times")], done)
-
-    def _finish(self, piece: JobPiece, results: list[Finished], done: Done) -> None:
-        """Hand a finished piece on; jobs of a split one are put together first."""
-        whole = self._whole.get(piece.index)
-        if whole is None:
-            done(piece, results)
-            return
-        parts = self._split[piece.index]
-        parts[piece.first - whole.first] = results[0]
-        if len(parts) == len(whole.rows):
-            done(whole, [parts[k] for k in range(len(whole.rows))])
-            del self._whole[piece.index], self._split[piece.index]
+            whole.finish(piece, [Finished({}, f"{cause}, {task.tries} times")])

@@ -56,6 +56,13 @@ def campaign(
     patience: Annotated[
         float, typer.Option(help="Seconds after which a worker counts as hanging.")
     ] = 3600.0,
+    cluster: Annotated[
+        str | None,
+        typer.Option(metavar="tcp://HOST:PORT", help="A Dask scheduler, whose workers run it."),
+    ] = None,
+    local_cluster: Annotated[
+        int, typer.Option(metavar="N", help="Or N workers of a Dask cluster on this machine.")
+    ] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what is there.")] = False,
     search: Annotated[
         str | None,
@@ -106,6 +113,7 @@ def campaign(
     result = run_campaign(
         subject, variations, out=folder, sample=sample, runs=runs, seed=seed, workers=workers,
         keep=keep, tries=tries, patience=patience, resume=resume, progress=progress,
+        cluster=cluster, local_cluster=local_cluster,
     )  # fmt: skip
     page = write(
         campaign_page(result, subject, metric=metric, smallest=smallest), folder / "report.html"

@@ -76,13 +76,20 @@ class NoiseSource:
     def __init__(self, scale: np.ndarray, seed: int | tuple[int, ...], batch: int | None) -> None:
         self.scale, self.seed, self.batch = scale, seed, batch
         self._drawn: dict[int, np.ndarray] = {}
+        self._latest: tuple[int, np.ndarray] | None = None
 
     def periods(self, first: int, count: int) -> np.ndarray:
         """Return the noise of `count` periods from `first` on: ([batch,] count, 2 nv)."""
+        if self._latest is not None:
+            # A roll-out and what is observed of it ask for the same periods.
+            begin, drawn = self._latest
+            if begin <= first and first + count <= begin + drawn.shape[-2]:
+                return drawn[..., first - begin : first - begin + count, :]
         blocks = range(first // BLOCK, -(-(first + count) // BLOCK))
         whole = np.concatenate([self._block(block) for block in blocks], axis=-2)
         start = first - blocks.start * BLOCK
-        return np.ascontiguousarray(whole[..., start : start + count, :])
+        self._latest = first, np.ascontiguousarray(whole[..., start : start + count, :])
+        return self._latest[1]
 
     def _block(self, block: int) -> np.ndarray:
         if block not in self._drawn:

@@ -31,7 +31,7 @@ from framefree.simulate.progress import ProgressReport, interruptible, reporting
 from framefree.simulate.reclosing import closed_again
 from framefree.simulate.record import Recorder
 from framefree.simulate.run import Run, RunSetup
-from framefree.simulate.runners import Adaptive, RolloutRunner
+from framefree.simulate.runners import Adaptive
 from framefree.simulate.segment import Segment
 from framefree.simulate.sensors import Sensor
 
@@ -286,16 +286,20 @@ class RepeatedSimulation:
     def _compiled(self, options: SimulationOptions) -> Segment | None:
         """Return a segment whose code serves a run with these options, if there is one.
 
-        What is compiled depends on whether there are many trajectories only where disturbances
-        differ among them, and on the integrator, which may follow from first states.
+        It has the integrator, which may follow from first states, and the numbers of disturbances
+        that are the same for all trajectories.
         """
         before = self._segment
-        if before is None or not isinstance(before.runner, RolloutRunner):
+        if before is None or not before.runner.repeatable:
             return None
-        same = described(before.options.integrator) == described(options.integrator)
-        many = [one.numbers is None for one in options.disturbances]
-        same &= many == [one.numbers is None for one in before.options.disturbances]
-        return before if same else None
+        parts = [[some.integrator, *map(_fixed, some.disturbances)] for some in
+                 (options, before.options)]  # fmt: skip
+        return before if described(parts[0]) == described(parts[1]) else None
+
+
+def _fixed(disturbance: Disturbance) -> Any:
+    """Return what of a disturbance is part of compiled code."""
+    return disturbance if disturbance.numbers is None else "by trajectory"
 
 
 def _simulate(

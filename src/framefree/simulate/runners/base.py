@@ -76,6 +76,9 @@ class Runner(ABC):
     batches: bool = False
     """Whether many trajectories can run at once."""
 
+    repeatable: bool = False
+    """Whether another run may begin with it: all that it remembers is in the states."""
+
     threads: int = 1
     """Among which many trajectories are split."""
 

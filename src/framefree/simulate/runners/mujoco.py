@@ -62,6 +62,8 @@ class MujocoRunner(Runner):
         Those that MuJoCo solves: of the machine `touching`, which is the loop's with its contacts.
     """
 
+    repeatable = True
+
     def __init__(
         self,
         loop: ControlLoop,

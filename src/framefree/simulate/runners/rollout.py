@@ -21,6 +21,7 @@ class RolloutRunner(Runner):
     """Runs a loop with an integrator of fixed step, one trajectory or many."""
 
     batches = True
+    repeatable = True
 
     def __init__(
         self,
