@@ -1,12 +1,76 @@
-"""Reference velocities of the port laws by the formulas of the document, from the maximal form."""
+"""Port laws in closed loop at random states, and their formulas from the maximal form."""
 
 import casadi as ca
 import numpy as np
-from random_machines import evaluate
+from random_machines import evaluate, random_pose
 
 import framefree as ff
 from framefree.control.port import PoseControl, VelocityControl
 from framefree.geometry import se3
+from framefree.motion.actuation import input_bias, input_matrix
+from framefree.motion.tree import Tree
+
+
+class Closed:
+    """A law as a function of state and reference, with the true rate of V in closed loop.
+
+    `error` is what the law is wrongly told of accelerations.
+    """
+
+    def __init__(self, law, error=0.0):
+        machine = self.machine = law.machine
+        x, v = ca.SX.sym("x", machine.nx), ca.SX.sym("v", machine.nv)
+        self.names, given, moving, speed = [], {}, [x, v], [machine.rate_matrix(x) @ v]
+        self.symbols = [x, v]
+        for name in law.needs:
+            size = (4, 4) if name.endswith(".pose") else (6, 1)
+            given[name] = ca.SX.sym(name, *size)
+            self.names.append(name)
+            self.symbols.append(given[name])
+        told = {
+            name: value + error if name.endswith(("acceleration", "velocity_rate")) else value
+            for name, value in given.items()
+        }
+        found = law.control(ca.SX(0), x, v, told, ca.SX(0, 1))
+        state = Tree(machine).at(x, v)
+        force = input_matrix(state) @ found.u + input_bias(state)
+        speed.append(state.accelerate(force))
+        for name in law.needs:
+            frame, _, what = name.rpartition(".")
+            if what == "pose":
+                moving.append(given[name])
+                speed.append(given[name] @ se3.wed(given[f"{frame}.twist"]))
+            elif what == "twist":
+                moving.append(given[name])
+                speed.append(given[f"{frame}.acceleration"])
+            elif what == "velocity":
+                moving.append(given[name])
+                speed.append(given[f"{frame}.velocity_rate"])
+        V = found.signals["V"]
+        self.moving, self.speed = (ca.vertcat(*map(ca.vec, one)) for one in (moving, speed))
+        true = ca.jtimes(V, self.moving, self.speed)
+        outputs = [V, found.signals["V_rate"], true, found.signals["s"], found.u]
+        outputs.append(found.signals.get("unrealised", ca.SX(1, 1)))
+        outputs.append(found.signals.get("clearance", ca.SX(1)))
+        outputs.append(found.signals.get("task_mobility", ca.SX(1)))
+        self.function = ca.Function("closed", self.symbols, outputs)
+
+    def __call__(self, rng):
+        """Evaluate at a random state that is clear of obstacles and singularities."""
+        while True:
+            self.x = self.machine.random(rng)
+            self.v = rng.normal(size=self.machine.nv)
+            self.given = {
+                name: random_pose(rng) if name.endswith(".pose") else rng.normal(size=6)
+                for name in self.names
+            }
+            *found, clearance, mobility = self.at(self.x, self.v, self.given)
+            if clearance > 0.1 and mobility > 1e-4:
+                return found
+
+    def at(self, x, v, given):
+        V, stated, true, *rest = evaluate(self.function, x, v, *given.values())
+        return V.item(), stated.item(), true.item(), *rest
 
 
 def dense(law, closed):

@@ -4,7 +4,7 @@ import numpy as np
 from random_machines import random_pose
 
 from framefree.gallery.scenarios.ports.chain_measures import body_poses
-from framefree.gallery.scenarios.ports.chain_reach import ReachSetting
+from framefree.gallery.scenarios.ports.reach_setting import ReachSetting
 from framefree.geometry import quaternion, so3
 from framefree.simulate import simulate
 

@@ -16,9 +16,10 @@ from framefree.gallery.scenarios.ports.chain_measures import (
     violations_of_s,
 )
 from framefree.gallery.scenarios.ports.chain_pose import ChainPose
-from framefree.gallery.scenarios.ports.chain_reach import ChainReach, ReachSetting
+from framefree.gallery.scenarios.ports.chain_reach import ChainReach
 from framefree.gallery.scenarios.ports.chain_velocity import ChainVelocity
 from framefree.gallery.scenarios.ports.placements import Placements
+from framefree.gallery.scenarios.ports.reach_setting import ReachSetting
 from framefree.machine import MachineError
 from framefree.simulate import simulate
 from framefree.simulate.measures import rate_error, rms

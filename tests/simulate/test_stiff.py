@@ -7,10 +7,11 @@ from simulate_machines import PD, ROD, Sine, pendulum, slider
 
 from framefree.control.law import OpenLoop
 from framefree.errors import FramefreeWarning
+from framefree.gallery.machines.chains import chain
 from framefree.geometry import Moments
 from framefree.machine import Body, Coupling, Joint, Linear, Machine, Prismatic, Revolute
 from framefree.machine.actuators import JointForce, motors
-from framefree.simulate import SimulationError, simulate
+from framefree.simulate import SimulationError, simulate, stiffness
 
 KP, KV, MOST = 4500.0, 450.0, 87.0
 
@@ -241,3 +242,24 @@ def test_the_default_is_stable_where_rk4_is_not():
             machine, x0=[0.5, 0.3, -0.4], duration=2.0, dt=1e-3, record=(), integrator="rk4",
             limits=False,
         )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "machine", [chain(4, damping=0.02), chain(4, damping=5.0), servos(arm())], ids=str
+)
+def test_the_largest_rate_of_a_long_machine_decides_as_all_rates_do(machine):
+    x = machine.random(np.random.default_rng(3))
+    M, K, D = (part.full() for part in stiffness._matrices(machine)(x, np.zeros(machine.nv), []))
+    n = machine.nv
+    F = np.block([[np.zeros((n, n)), np.eye(n)], [np.linalg.solve(M, K), np.linalg.solve(M, D)]])
+    edge = stiffness.DISC / (stiffness.MARGIN * np.abs(np.linalg.eigvals(F)).max())
+    assert stiffness._all_slow(machine, np.zeros(0), [x], 0.9 * edge)
+    assert not stiffness._all_slow(machine, np.zeros(0), [x], 1.02 * edge)
+
+
+def test_rates_within_the_half_disc_never_grow():
+    angle, size = np.meshgrid(
+        np.linspace(np.pi / 2, np.pi, 500), np.linspace(1, stiffness.DISC, 500)
+    )
+    z = size * np.exp(1j * angle)
+    assert np.abs(1 + z * (1 + z / 2 * (1 + z / 3 * (1 + z / 4)))).max() <= 1

@@ -13,8 +13,10 @@ import numpy as np
 from framefree.certify.report import Finding
 from framefree.certify.subject import UNDEFINED, States, Subject, evaluate, relative
 from framefree.geometry import se3
-from framefree.machine import Machine
+from framefree.machine import Machine, MachineError
 from framefree.motion import Equations, forces
+from framefree.motion.maximal import Maximal
+from framefree.motion.maximal.inertial import from_inertial, tensors, to_inertial, turned
 from framefree.motion.tree import Tree
 
 ROUNDING = 1e-10
@@ -31,6 +33,7 @@ def laws(subject: Subject) -> Iterator[Finding]:
     yield kinematics(subject)
     yield closed_form(subject)
     yield from coriolis(subject)
+    yield inertial_layout(subject)
     yield power_balance(subject)
     yield round_trip(subject)
 
@@ -116,6 +119,42 @@ def coriolis_residuals(subject: Subject, quantity: str) -> tuple[float, float]:
     forces_of = np.einsum("nij,nj->ni", C, states.v)
     least = LEAST * scale * _largest(states.v / D)
     return skew, relative(D * forces_of, D * bias[..., 0], least)
+
+
+def inertial_layout(subject: Subject) -> Finding:
+    """Make both tests of C in the inertial layout of the maximal form [Eslami2025, app. C]."""
+    name = "inertial_skew_residual"
+    meaning = "with velocities of mass centers in world axes, M_dot - 2C is skew-symmetric, too"
+    machine, states = subject.bare.machine, subject.open_states
+    eom = Maximal(machine)
+    x, v = _symbols(subject.bare)
+    state = eom.at(*eom.model.from_joints(x, v))
+    try:
+        _, M, C, D_M = tensors(state)
+    except MachineError as error:
+        return Finding.skipped(name, meaning, str(error))
+    M, C, D_M = (ca.densify(one) for one in (M, C, D_M))
+    rate = ca.reshape(ca.jtimes(ca.vec(M), x, machine.rate_matrix(x) @ v), *M.shape)
+    # What bodies need to keep their velocities in the world: C nu, and nothing along.
+    back = from_inertial(state)
+    needed = back.T @ state.inverse(-back @ turned(state))
+    nu = to_inertial(state) @ state.v
+    n = M.shape[0]
+    given = ca.vertcat(ca.SX(n, 1), C @ nu[n:])
+    outputs = [M, C, D_M, rate, needed, given]
+    function = ca.Function("layout", [x, v], [ca.densify(one) for one in outputs])
+    M, C, D_M, rate, needed, given = evaluate(function, states.x, states.v)
+    speed = _largest(states.v / subject.units.velocity)
+    scale = _largest(M) * speed
+    lengths = np.r_[np.full(n, subject.units.length), np.ones(n)][:, None]
+    residuals = (
+        relative(C + C.swapaxes(1, 2), rate, scale),
+        relative(D_M, rate, scale),
+        relative(lengths * needed, lengths * given, scale * speed + _largest(lengths * needed)),
+    )
+    return Finding.measured(
+        name, max(residuals), ROUNDING, meaning, "this is an error of framefree: please report it"
+    )
 
 
 def power_balance(subject: Subject) -> Finding:

@@ -6,8 +6,12 @@ About rest, deviations decay and swing with the eigenvalues of
 
 K and D being the slopes of all forces of the machine itself, servos within their limits included.
 An explicit integrator is unstable where one of them that should decay grows from step to step.
+That cannot be where all of them are slow enough (`DISC`). Of long machines only the largest is
+looked for at first, by Arnoldi's method: M, K and D as a whole are large then, their products with
+one vector are not.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import casadi as ca
@@ -17,6 +21,7 @@ from framefree.machine import JointStop, Machine
 from framefree.machine.actuators import Actuator, TendonActuator
 from framefree.machine.joint_stop import stops_of
 from framefree.machine.values import is_symbolic
+from framefree.motion.actuation import input_bias
 from framefree.motion.tree import Tree
 from framefree.simulate.implicit import actuator_slopes
 
@@ -24,6 +29,12 @@ MARGIN = 1.25
 """How much faster the machine may be in states that are not looked at."""
 STATES = 8
 """Most first states, and random configurations, that are looked at."""
+DISC = 2.6
+"""Radius of a half-disc, dt times rates that do not grow, in which no explicit step makes them."""
+LONG = 60
+"""Number of velocities from which on the largest rate is looked for first."""
+ROUGH = 1.05
+"""How much larger it may be than what Arnoldi's method has after a tolerance of a hundredth."""
 
 
 class FastestMotion(NamedTuple):
@@ -53,6 +64,8 @@ def unstable_motion(
     rng = np.random.default_rng(0)
     states = [*x[:STATES], machine.neutral(), *(machine.random(rng) for _ in range(STATES))]
     states += [_pressed(machine, stop) for stop in stops_of(machine)]
+    if machine.nv >= LONG and _all_slow(machine, parameters, states, dt):
+        return None
     matrices, rest = _matrices(machine), np.zeros(machine.nv)
     worst = None
     for state in states:
@@ -81,7 +94,6 @@ def _has_fast_parts(machine: Machine) -> bool:
         or bool(np.any(joint.damping))
         for joint in machine.joints
     )
-    servos = (_is_servo(machine, actuator) for actuator in machine.actuators)
     others = (
         machine.springs,
         machine.dampers,
@@ -89,7 +101,7 @@ def _has_fast_parts(machine: Machine) -> bool:
         machine.interactions,
         machine.fluid,
     )
-    return any(others) or any(joints) or any(servos)
+    return any(others) or any(joints) or _servos(machine)
 
 
 def _is_servo(machine: Machine, actuator: Actuator) -> bool:
@@ -103,12 +115,62 @@ def _is_servo(machine: Machine, actuator: Actuator) -> bool:
     return actuator.bias(*(ca.SX.sym("sensed", size) for size in sizes)) is not None
 
 
+def _all_slow(
+    machine: Machine, parameters: np.ndarray, states: list[np.ndarray], dt: float
+) -> bool:
+    """Tell whether rates at all states are so small that no step can make a motion grow."""
+    # Loading scipy.sparse takes long, and only long machines need it.
+    from scipy.sparse.linalg import ArpackError, LinearOperator, eigs
+
+    n, response = machine.nv, _response(machine)
+    start = np.random.default_rng(1).normal(size=2 * n)
+    for state in states:
+        product = partial(_product, response, state, parameters, n)
+        operator = LinearOperator((2 * n, 2 * n), matvec=product, dtype=float)  # type: ignore[call-arg]
+        try:
+            values = eigs(operator, k=2, v0=start, tol=1e-2, return_eigenvectors=False)
+        except ArpackError:
+            return False
+        if not ROUGH * MARGIN * dt * np.abs(values).max() <= DISC:
+            return False
+    return True
+
+
+def _product(
+    response: ca.Function, x: np.ndarray, parameters: np.ndarray, n: int, y: np.ndarray
+) -> np.ndarray:
+    """Return [0, 1; M^-1 K, M^-1 D] y (2n)."""
+    moved, turned = y[:n], y[n:]
+    return np.concatenate([turned, response(x, moved, turned, parameters).full().ravel()])
+
+
+def _response(machine: Machine) -> ca.Function:
+    """Return the function from x, eps, dv and the tunable numbers to M^-1 (K eps + D dv)."""
+    n = machine.nv
+    x, v = ca.SX.sym("x", machine.nx), ca.SX.sym("v", n)
+    eps, dv = ca.SX.sym("eps", n), ca.SX.sym("dv", n)
+    state = Tree(machine.tree).at(x, v)
+    needed = state.inverse(ca.SX(n, 1)) - (input_bias(state) if _servos(machine) else 0)
+    moving = ca.vertcat(state.rate_matrix @ eps, dv)
+    change = ca.jtimes(needed, ca.vertcat(x, v), moving)
+    rate = state.accelerate(state.bias - change)
+    (rate,) = ca.substitute([rate], [v], [ca.SX.zeros(n)])
+    symbols = [x, eps, dv, machine.parameters.symbols]
+    return ca.Function("response", symbols, [ca.densify(rate)])
+
+
+def _servos(machine: Machine) -> bool:
+    return any(_is_servo(machine, actuator) for actuator in machine.actuators)
+
+
 def _matrices(machine: Machine) -> ca.Function:
     """Return the function from x, v and the tunable numbers to M, K and D."""
     x, v = ca.SX.sym("x", machine.nx), ca.SX.sym("v", machine.nv)
     state = Tree(machine.tree).at(x, v)
     by_x, by_v = state.newton_slopes(ca.SX.zeros(machine.nv))
-    K, D = actuator_slopes(state, ca.SX.zeros(machine.nu), limits=False)
+    K = D = ca.SX(machine.nv, machine.nv)
+    if _servos(machine):
+        K, D = actuator_slopes(state, ca.SX.zeros(machine.nu), limits=False)
     outputs = [ca.densify(ca.SX(part)) for part in (state.mass, K - by_x, D - by_v)]
     return ca.Function("matrices", [x, v, machine.parameters.symbols], outputs)
 

@@ -16,27 +16,26 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import casadi as ca
 import numpy as np
 
 from framefree.control.law import AnyLaw, Command, ControlError, LawBlocks, Timing
-from framefree.control.port.bodies import (
-    command,
-    gather,
-    joint_command,
-    rotor_momentum,
-    spread,
-)
+from framefree.control.port.bodies import rotor_momentum
 from framefree.control.port.closed import ClosedChain
+from framefree.control.port.command import (
+    CommandTotal,
+    PortCommand,
+    joint_forces,
+    port_wrenches,
+)
 from framefree.control.port.damping import body_dampings
 from framefree.control.port.jointless import jointless_velocity
-from framefree.control.port.realise import VirtualPort, has_joint_part
+from framefree.control.port.realise import VirtualPort
 from framefree.control.port.sweeps import (
     BodyChain,
     LoadWithRate,
-    NearestVelocity,
     VelocityRequest,
 )
 from framefree.control.port.swept import SweptPortLaw, sweepable
@@ -49,86 +48,11 @@ from framefree.kernel.loops import Block, Calls
 from framefree.machine import Machine
 from framefree.machine.part import set_field
 from framefree.motion.loops import (
-    BodyMath,
     DirectTape,
     LoopTape,
-    inwards,
-    passive_wrenches,
-    summed,
 )
 from framefree.motion.spatial import Matrix
 from framefree.motion.tree import Tree
-
-
-class PortCommand(NamedTuple):
-    """What a port law commands, body by body.
-
-    Attributes
-    ----------
-    wrenches, s : list of (6)
-        tau_c and nu - nu_r in body axes.
-    joint_forces : list of (nv) or None
-        What rotors, springs, damping and friction of the joints need beside.
-    V, lost : scalars
-        Lyapunov function, and s^T Kd s.
-    reference : NearestVelocity
-    """
-
-    wrenches: list[Any]
-    s: list[Any]
-    joint_forces: list[Any]
-    V: Any
-    lost: Any
-    reference: NearestVelocity
-
-    def with_joint_force(self, machine: Machine, force: Matrix) -> "PortCommand":
-        """Return the command with a further force (nv) on the joints."""
-        if not force.nnz():
-            return self
-        total = list(self.joint_forces)
-        for i, joint in enumerate(machine.joints):
-            if joint.nv:
-                own = force[machine.v_slice[joint.name], :]
-                total[i] = own if total[i] is None else total[i] + own
-        return self._replace(joint_forces=total)
-
-
-class _Total:
-    """Adds up a command body by body."""
-
-    def __init__(self, chain: BodyChain, machine: Machine) -> None:
-        self.chain, self.machine = chain, machine
-        self.passive = passive_wrenches(
-            chain.tape,
-            machine,
-            chain.placed,
-            lambda link: (link.pose.matrix, link.twist.vector),
-            [link.to_body for link in chain.tape.model.links],
-        )
-        self.wrenches: list[Any] = []
-        self.s: list[Any] = []
-        self.joints: list[Any] = []
-        self.V: Any = None
-        self.lost: Any = None
-
-    def add(self, i: int, desired: NearestVelocity) -> None:
-        """Take in body i."""
-        chain, tape = self.chain, self.chain.tape
-        known = tape.call(
-            BodyMath.known, i, chain.placed[i].pose, chain.placed[i].twist, self.passive[i]
-        )
-        twist, rate = desired.velocity.twists[i], desired.rate.twists[i]
-        tau, s, own, lost = tape.call(command, i, chain.placed[i], known, twist, rate)
-        tape.forget(known, self.passive[i])
-        force = None
-        if has_joint_part(self.machine, i):
-            rates = desired.velocity.rates[i], desired.rate.rates[i]
-            force, more = tape.call(joint_command, i, chain.x[i], chain.v[i], *rates)
-            own = summed(tape, own, more)
-        self.V, self.lost = summed(tape, self.V, own), summed(tape, self.lost, lost)
-        self.wrenches.append(tau)
-        self.s.append(s)
-        self.joints.append(force)
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,9 +66,10 @@ class PortLaw(CorrectedLaw):
     ----------
     machine : Machine
         The model.
-    damping : float or 6x6 or mapping of str to these
-        Kd of every body, in body axes; a number is a rate in 1/s: Kd = damping M. A mapping gives
-        it by body, with the others' under "".
+    damping : float, (6,), (6, 6), (N, 6, 6), (6N,), (6N, 6N), or mapping of str to the first three
+        Kd in body axes: for every body alike, for each of N bodies, over all of them as one
+        symmetric matrix, or by body, with the others' under "". A number is a rate in 1/s:
+        Kd = damping M.
     floor : float
         Share of a body's largest moment of inertia below which Kd = damping M does not take that
         about any axis: a thin rod resists hardly any moment about itself, and what is learned or
@@ -171,7 +96,9 @@ class PortLaw(CorrectedLaw):
 
     def __post_init__(self) -> None:
         set_field(self, "port", VirtualPort(self.machine, self.independent))
-        set_field(self, "dampings", body_dampings(self.machine, self.damping, self.floor))
+        kd = body_dampings(self.machine, self.damping, self.floor)
+        set_field(self, "kd", kd)
+        set_field(self, "dampings", kd.own)
         if self.ignore_joints and any(np.any(joint.armature) for joint in self.machine.joints):
             raise ControlError("`ignore_joints` knows no rotors: it needs armature 0")
         self.check_unknown()
@@ -186,8 +113,14 @@ class PortLaw(CorrectedLaw):
 
     def timed(self, timing: Timing) -> AnyLaw:
         """Return the law; that of a long machine in a compiled step as loops over its bodies."""
-        long = timing.native and self.unknown is None and sweepable(self.machine)
+        long = timing.native and self.unknown is None and not self.coupled
+        long = long and sweepable(self.machine)
         return SweptPortLaw(self) if long else super().timed(timing)
+
+    @property
+    def coupled(self) -> bool:
+        """Whether gains have blocks between bodies: then each feels errors of many others."""
+        return bool(self.kd.between)  # type: ignore[attr-defined]
 
     @property
     def model(self) -> Model:
@@ -243,13 +176,14 @@ class PortLaw(CorrectedLaw):
     def command(self, chain: BodyChain, signals: Mapping[str, Any]) -> PortCommand:
         """Return the port command of the bodies on a tape."""
         ask = self.ask(chain, signals)
-        total = _Total(chain, self.machine)
+        total = CommandTotal(chain, self.machine)
         if self.ignore_joints:
             desired = jointless_velocity(chain, ask)
             for i in range(chain.count):
                 total.add(i, desired)
         else:
             desired = chain.nearest(ask, total.add)
+        total.couple(self.kd)  # type: ignore[attr-defined]
         return PortCommand(total.wrenches, total.s, total.joints, total.V, total.lost, desired)
 
     # ------------------------------------------------------------------ inputs
@@ -302,36 +236,6 @@ class PortLaw(CorrectedLaw):
         return ca.Function("inputs", [x, v, lost, *given], dense)
 
 
-def joint_forces(chain: BodyChain, asked: PortCommand) -> list[Any]:
-    """Return ``T^T tau_c`` of a command, joint by joint (nv each)."""
-    force: list[Any] = [None] * chain.count
-
-    def visit(i: int, carried: Any) -> Any:
-        force[i], passed = chain.tape.call(
-            gather, i, chain.x[i], chain.placed[i], asked.wrenches[i], carried
-        )
-        return (passed,)
-
-    inwards(chain.tape, visit)
-    pairs = zip(force, asked.joint_forces, strict=True)
-    return [summed(chain.tape, own, further) for own, further in pairs]
-
-
-def port_wrenches(chain: BodyChain, asked: PortCommand) -> list[Any]:
-    """Return the command as wrenches on the bodies alone (6 each, body axes)."""
-    tape, total = chain.tape, list(asked.wrenches)
-    for i, force in enumerate(asked.joint_forces):
-        if force is None:
-            continue
-        own, back = tape.call(spread, i, chain.x[i], chain.placed[i], force)
-        total[i] = summed(tape, total[i], own)
-        parent = chain.parents[i]
-        if parent >= 0:
-            on_body = tape.call(BodyMath.to_body, parent, back)
-            total[parent] = summed(tape, total[parent], on_body)
-    return total
-
-
 def rotor_drives(
     chain: BodyChain, machine: Machine, desired: list[Any]
 ) -> list[LoadWithRate | None]:
@@ -373,6 +277,8 @@ def looped(law: PortLaw, shapes: Mapping[str, tuple[int, int]]) -> Any:
         )
     if len(machine.parameters):
         raise ControlError("a law as a loop over bodies needs a machine without tunable numbers")
+    if law.coupled:
+        raise ControlError("a law as a loop over bodies needs gains without blocks between bodies")
     if law.unknown is not None:
         raise ControlError("a law as a loop over bodies cannot have a correction (`unknown`)")
     keys = [law.body_key(body.name) for body in machine.bodies]

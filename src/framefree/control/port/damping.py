@@ -1,35 +1,25 @@
-"""Kd of the port laws, as users give it: a rate, or a matrix for every body."""
+"""Kd of the port laws, as users give it: a rate, or matrices over the bodies."""
 
-from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from framefree.control.law import ControlError
+from framefree.control.port.body_gains import BodyGains, body_gains
 from framefree.control.shared.gains import matrix_gain, positive
 from framefree.geometry import Moments
 from framefree.machine import Machine
 
 
-def body_dampings(machine: Machine, damping: Any, floor: float) -> list[Any]:
-    """Return Kd (6x6) of every body in body axes."""
+def body_dampings(machine: Machine, damping: Any, floor: float) -> BodyGains:
+    """Return Kd over all bodies, in body axes."""
     if not 0 <= floor <= 1:
         raise ControlError(f"`floor` must lie between 0 and 1, got {floor!r}")
-    if isinstance(damping, Mapping):
-        for name in damping:
-            if name:
-                machine.body(name)
-        chosen = [damping.get(body.name, damping.get("")) for body in machine.bodies]
-        for body, value in zip(machine.bodies, chosen, strict=True):
-            if value is None:
-                raise ControlError(f'`damping` has none for body `{body.name}`, and none under ""')
-    else:
-        chosen = [damping] * len(machine.bodies)
-    pairs = zip(machine.bodies, chosen, strict=True)
-    return [_damping(body, value, floor) for body, value in pairs]
+    return body_gains(machine, damping, "damping", partial(_damping, floor))
 
 
-def _damping(body: Any, value: Any, floor: float) -> Any:
+def _damping(floor: float, body: Any, value: Any) -> Any:
     """Return Kd (6x6) of one body: a number is a rate."""
     owner = f"`{body.name}`"
     if np.ndim(value) == 0:

@@ -10,8 +10,9 @@ import numpy as np
 
 from framefree.control.law import ControlError
 from framefree.control.port.avoidance import Avoidance
-from framefree.control.port.base import PortCommand, PortLaw
+from framefree.control.port.base import PortLaw
 from framefree.control.port.clearance import Guard
+from framefree.control.port.command import PortCommand
 from framefree.control.port.goals import FrameGoal, PlacedGoal
 from framefree.control.port.sweeps import BodyChain, VelocityRequest
 from framefree.control.shared.input_map import rank

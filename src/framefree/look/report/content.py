@@ -31,6 +31,10 @@ class Line:
         Points without a line between them.
     area : bool
         A closed line whose inside is filled: see `Line.band`.
+    z : (n,), optional
+        The third coordinate, in a figure in space.
+    faint : bool
+        Thin and grey: what is there to see others by.
     """
 
     name: str
@@ -39,6 +43,8 @@ class Line:
     dashed: bool = False
     markers: bool = False
     area: bool = False
+    z: np.ndarray | None = None
+    faint: bool = False
 
     @classmethod
     def band(cls, name: str, x: Any, low: Any, high: Any) -> "Line":
@@ -56,6 +62,20 @@ class Line:
             )
         object.__setattr__(self, "x", x)
         object.__setattr__(self, "y", y)
+        if self.z is not None:
+            z = np.asarray(self.z, float)
+            if z.shape != x.shape:
+                raise ReportError(
+                    f"the line `{self.name}` needs z of the length of x, got {z.shape} and "
+                    f"{x.shape}"
+                )
+            object.__setattr__(self, "z", z)
+
+    @classmethod
+    def in_space(cls, name: str, points: Any, **options: Any) -> "Line":
+        """Return the line through points (n, 3)."""
+        x, y, z = np.asarray(points, float).T
+        return cls(name, x, y, z=z, **options)
 
 
 @dataclass(frozen=True)
@@ -72,6 +92,8 @@ class Figure:
         Whether the y axis is.
     equal : bool
         Whether both axes have one scale, as for paths in a plane.
+    z_label : str
+        Of a figure in space, whose lines have a third coordinate: all axes have one scale.
     """
 
     title: str
@@ -81,6 +103,15 @@ class Figure:
     caption: str = ""
     logarithmic: bool = False
     equal: bool = False
+    z_label: str = ""
+
+    def __post_init__(self) -> None:
+        flat = [line.name for line in self.lines if (line.z is None) == bool(self.z_label)]
+        if flat:
+            what = (
+                "needs z, as the figure has a `z_label`" if self.z_label else "has z, but no axis"
+            )
+            raise ReportError(f"the line `{flat[0]}` of the figure `{self.title}` {what}")
 
     @classmethod
     def over_time(

@@ -221,10 +221,11 @@ def _animation(animation: Animation, stored: str) -> str:
 def _figures(figures: tuple[Figure, ...], data: list[str]) -> str:
     cards, points = [], PAGE_POINTS // max(len(figures), 1)
     for figure in figures:
-        wide = " wide" if len(figures) == 1 else ""
+        wide = " wide" if len(figures) == 1 or figure.z_label else ""
+        kind = "figure space" if figure.z_label else "figure"
         cards.append(
             f'<section class="card{wide}"><h3>{escape(figure.title)}</h3>'
-            f'<div class="figure" data-of="{_stored(plot(figure, points), data)}"></div>'
+            f'<div class="{kind}" data-of="{_stored(plot(figure, points), data)}"></div>'
             f"{_caption(figure.caption)}</section>"
         )
     return f'<div class="grid">{"".join(cards)}</div>' if cards else ""

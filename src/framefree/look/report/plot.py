@@ -18,6 +18,8 @@ COARSE = 1e-3
 """Share of the largest value that a line must change by for single precision to serve."""
 LINE_POINTS = (600, 5000)
 """Most points of a line: in a figure of very many lines, and in one of few."""
+LEGEND = 40
+"""Most lines that a legend names."""
 
 
 def plot(figure: Figure, points: int = POINTS) -> dict[str, Any]:
@@ -31,12 +33,15 @@ def plot(figure: Figure, points: int = POINTS) -> dict[str, Any]:
         y_axis["type"] = "log"
     if figure.equal:
         y_axis |= {"scaleanchor": "x", "scaleratio": 1}
+    layout = {"xaxis": x_axis, "yaxis": y_axis, "showlegend": 1 < len(figure.lines) <= LEGEND}
+    if figure.z_label:
+        layout["zaxis"] = {"title": {"text": plain(figure.z_label)}}
     return {
         "traces": [
             _trace(_positive(line) if logarithmic else line, k, most)
             for line, k in zip(figure.lines, colors, strict=True)
         ],
-        "layout": {"xaxis": x_axis, "yaxis": y_axis, "showlegend": len(figure.lines) > 1},
+        "layout": layout,
         "over_time": figure.x_label == TIME_LABEL,
     }
 
@@ -49,7 +54,7 @@ def _colors(lines: tuple[Line, ...]) -> list[int]:
     """
     own: dict[str, int] = {}
     for line in lines:
-        if not (line.dashed or line.markers or line.area):
+        if not (line.dashed or line.markers or line.area or line.faint):
             own.setdefault(line.name, len(own))
     colors, more = [], len(own)
     for line in lines:
@@ -74,13 +79,22 @@ def _precision(values: np.ndarray) -> str:
 
 
 def _trace(line: Line, color: int, most: int) -> dict[str, Any]:
-    x, y = (line.x, line.y) if line.area else thinned(line.x, line.y, most)
-    return {
+    trace: dict[str, Any] = {
         "name": plain(line.name),
-        "x": packed(x, "f8"),
-        "y": packed(y, _precision(y)),
         "mode": "markers" if line.markers else "lines",
         "dashed": line.dashed,
         "area": line.area,
+        "faint": line.faint,
         "color": color,
     }
+    if line.z is None:
+        flat = (line.x, line.y) if line.area else thinned(line.x, line.y, most)
+        points = dict(zip("xy", flat, strict=True))
+    else:
+        # Gaps of drawings of machines are part of their points: these are few, and all are kept.
+        step = 1 if line.faint else -(-len(line.x) // most)
+        rows = np.unique(np.r_[0 : len(line.x) : step, len(line.x) - 1])
+        points = {"x": line.x[rows], "y": line.y[rows], "z": line.z[rows]}
+    kept = {axis: _precision(values) for axis, values in points.items()}
+    kept["x"] = "f8" if line.z is None else kept["x"]
+    return trace | {axis: packed(values, kept[axis]) for axis, values in points.items()}

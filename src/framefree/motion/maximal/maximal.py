@@ -30,6 +30,7 @@ from framefree.motion.constrained import Constrained
 from framefree.motion.equations import Equations
 from framefree.motion.load import Load
 from framefree.motion.maximal.groups import BodyGroup
+from framefree.motion.maximal.inertial import InertialMatrices, inertial, inertial_motion
 from framefree.motion.maximal.joints import kept_coordinates
 from framefree.motion.maximal.kinematics import Kinematics, MaximalModel, stack
 from framefree.motion.maximal.state import MaximalState
@@ -90,6 +91,9 @@ class Maximal(Equations):
         motors(x)                           B (6N, nv of the machine): wrenches of joint forces
         known_force(x, v)                   gravity, gyroscopic and passive wrenches
         violation(x)                        how far joints and loops are apart
+        inertial(x, v)                      M, C, J, K, ... of [Eslami2025] by name: velocities of
+                                            mass centers, world axes (`inertial.py`)
+        inertial_motion(x, v, force, joint_force)   dnu/dt and F_J in that layout
     """
 
     name = "maximal"
@@ -124,6 +128,8 @@ class Maximal(Equations):
             "stacked_jacobian": Recipe(("x",), _stacked_jacobian),
             "motors": Recipe(("x",), _motors),
             "known_force": Recipe(("x", "v"), _known_force),
+            "inertial": Recipe(("x", "v"), inertial),
+            "inertial_motion": Recipe(both, inertial_motion),
             "from_joints": Recipe(("joint_x", "joint_v"), self._from_joints),
         }
 
@@ -203,6 +209,11 @@ class Maximal(Equations):
         """Programs that loop over the bodies, and the means to write others."""
         return LoopedMaximal(self.model)
 
+    def inertial(self, x: Any, v: Any, parameters: Any = None) -> InertialMatrices:
+        """Return the matrices of the inertial layout at a state, by the names of [Eslami2025]."""
+        found = self.numbers("inertial", parameters, x=np.asarray(x, float), v=np.asarray(v, float))
+        return InertialMatrices(*found)
+
     def redundancy(self, x: np.ndarray, tolerance: float = 1e-9) -> Redundancy:
         """Say which rows of J repeat others at a configuration, and what that leaves open.
 
@@ -246,7 +257,7 @@ class Maximal(Equations):
         return {"joints": table(state.at.violations, 6), "loops": vector(stack(loops))}
 
     def _kkt(self, state: MaximalState, force: Matrix, joint_force: Matrix) -> Outputs:
-        J, geared = state.held.all_rows, self._geared()
+        J, geared = state.held.all_rows, self.geared
         G = state.held.rate_rows[geared, :]
         softness = ca.diag(1 / ca.diag(state.armature)[geared])
         m, g = J.shape[0], len(geared)
@@ -265,15 +276,16 @@ class Maximal(Equations):
         )
         return {"matrix": matrix(system), "right": vector(right)}
 
-    def _geared(self) -> list[int]:
-        """Return the indices of the velocities that turn a rotor."""
+    @cached_property
+    def geared(self) -> list[int]:
+        """Indices of the velocities that turn a rotor."""
         diagonal = [link.armature for link in self.model.links]
         values = ca.diag(ca.diagcat(*diagonal)) if diagonal else ca.SX(0, 1)
         return [k for k in range(values.shape[0]) if not values[k].is_zero()]
 
     def _schur(self, state: MaximalState) -> Outputs:
         self._refuse_massless()
-        geared = self._geared()
+        geared = self.geared
         rows = ca.vertcat(state.held.all_rows, state.held.rate_rows[geared, :])
         inverse = ca.diagcat(*(ca.inv(ca.densify(M)) for M in self.model.inertias))
         softness = ca.diag(1 / ca.diag(state.armature)[geared])

@@ -12,6 +12,7 @@ from framefree.gallery.scenarios.ports.chain_measures import (
     joint_forces,
     tree_joint_forces,
 )
+from framefree.gallery.scenarios.ports.chain_pictures import traced
 from framefree.gallery.shared.figures import positive
 from framefree.gallery.shared.scenario import Outcome, Promise, Scenario
 from framefree.look.report import Animation, Figure, Line
@@ -64,7 +65,15 @@ class ChainFree(Scenario):
             {"chain": runs["chain"]},
             metrics,
             self._promises(metrics),
-            (*momentum.figures(), *_force_figures(runs["maximal"], turned)),
+            (
+                traced(
+                    "Trace of the motion in the first 4 s",
+                    runs["maximal"],
+                    caption="Ways of the rods' mass centers, under the moment and then the force.",
+                ),
+                *momentum.figures(),
+                *_force_figures(runs["maximal"], turned),
+            ),
             (
                 Animation(
                     "The chain in motion",

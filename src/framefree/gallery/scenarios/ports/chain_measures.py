@@ -10,7 +10,7 @@ from framefree.control.port import Sphere
 from framefree.gallery.shared.rotations import angle_between
 from framefree.kernel import compile
 from framefree.look.report.scene import body_poses
-from framefree.machine import Machine
+from framefree.machine import Machine, Spherical
 from framefree.motion import Load, equations
 from framefree.motion.quantities import table
 from framefree.motion.tree import Tree
@@ -64,12 +64,30 @@ def tree_joint_forces(run: Run, pulses: Sequence[Pulse]) -> np.ndarray:
 
 
 def violations_of_s(run: Run) -> np.ndarray:
-    """Return the largest entry (rows,) of J s, with J of the maximal form."""
-    machine = _machine(run)
-    eom = equations(machine, "maximal")
-    J = eom.kernel("constraint")(*eom.kernel("from_joints")(run.x, run.v))[0]
-    s = run["s"].reshape(len(run), -1)
-    return np.abs(np.einsum("nij,nj->ni", J, s)).max(axis=1, initial=0.0)
+    """Return the largest entry (rows,) of J s: how fast the ends of rods part at ball joints.
+
+    J is that of the maximal form, its rows in the axes of the child.
+    """
+    machine, s = _machine(run), run["s"].reshape(len(run), -1, 6)
+    R = body_poses(machine, run.x)[..., :3, :3]
+    worst = np.zeros(len(run))
+    for i, joint in enumerate(machine.joints):
+        if joint.nv == 6:
+            continue
+        assert isinstance(joint.kind, Spherical)
+        parting = _velocity_at(s[:, i], joint.child_pose)
+        parent = machine.parent[i]
+        if parent >= 0:
+            turned = np.einsum("nji,njk->nik", R[:, i], R[:, parent])
+            above = _velocity_at(s[:, parent], joint.parent_pose)
+            parting = parting - np.einsum("nij,nj->ni", turned, above)
+        worst = np.maximum(worst, np.abs(parting).max(axis=1))
+    return worst
+
+
+def _velocity_at(twists: np.ndarray, pose: Any) -> np.ndarray:
+    """Return the velocity (rows, 3) of a point of a body with body twists (rows, 6)."""
+    return twists[:, :3] + np.cross(twists[:, 3:], np.asarray(pose, float)[:3, 3])
 
 
 def frame_errors(run: Run, frame: str) -> tuple[np.ndarray, np.ndarray]:

@@ -4,134 +4,30 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
-import casadi as ca
 import numpy as np
 
-from framefree.control import MomentumObserver, UnknownForce
-from framefree.control.port import Avoidance, EndEffectorControl, Sphere
-from framefree.control.references import FramePath
-from framefree.control.references.staged import InFrame
-from framefree.gallery.machines.chains import chain
 from framefree.gallery.scenarios.ports.chain_measures import (
-    body_poses,
     frame_errors,
     rod_clearance,
     violations_of_s,
 )
+from framefree.gallery.scenarios.ports.chain_pictures import followed, traced
 from framefree.gallery.scenarios.ports.placements import Placements
+from framefree.gallery.scenarios.ports.reach_setting import HALF, RADIUS, SETTLED, ReachSetting
 from framefree.gallery.shared.figures import positive
 from framefree.gallery.shared.scenario import Outcome, Promise, Scenario
-from framefree.geometry import se3, so3
 from framefree.look.report import Animation, Figure, Line
-from framefree.machine import Frame, Machine
 from framefree.simulate import Pulse, Run, simulate
 from framefree.simulate.measures import rate, rate_error, rms, settling_time
 
-RADIUS, HALF = 0.03, 0.2
-SETTLED = 3.0
 RECOVERY = 2.0
 RETURNED = 1e-3
-OBSERVER = 300.0
-"""Pace of the observer of unknown forces, 1/s."""
 LEAST = ("clearance", "task_mobility")
 PRINTED = (
     "The printed law sets the reference velocity of all bodies but the last to that of avoidance "
     "alone, as if they were not joined to it. The joints then drag at the end body: it stays "
     "centimetres off. The law used here asks all bodies to move along (errata E0-11)."
 )
-
-
-@dataclass(frozen=True)
-class ReachSetting:
-    """A chain of n rods, where it starts, what its end is to do, and what is in its way.
-
-    The chain lies in an arc and floats, carried by the wrenches of its port against gravity. Its
-    end is to swing to and fro and turn; an obstacle sits beside its middle.
-    """
-
-    bodies: int
-    tunable: tuple[str, ...] = ()
-
-    @cached_property
-    def machine(self) -> Machine:
-        """The chain, with a wrench on every body; frame `stage` is what the scene stands on."""
-        made = chain(self.bodies, radius=RADIUS, frames=[Frame("stage", "world")])
-        return made.tunable(*self.tunable) if self.tunable else made
-
-    @cached_property
-    def start(self) -> np.ndarray:
-        """First configuration (nx,): an arc."""
-        joints = self.bodies - 1
-        steps = [0, 0, 0, 0, 0, -0.6, *([0, 0, 1.2 / joints] * joints)]
-        return self.machine.integrate(self.machine.neutral(), np.array(steps, float))
-
-    @cached_property
-    def _first(self) -> np.ndarray:
-        return body_poses(self.machine.numeric, self.start[None])[0]
-
-    @cached_property
-    def reference(self) -> InFrame:
-        """What the end follows: it begins 6 cm and 6 degrees away from it."""
-        first = self._first[-1] @ np.asarray(self.machine.frame("end").pose)
-        r, R = ca.DM(first[:3, 3]), ca.DM(first[:3, :3])
-
-        def path(t: Any) -> Any:
-            s = ca.fmin(t / SETTLED, 1)
-            ramp, a = s**4 * (35 - 84 * s + 70 * s**2 - 20 * s**3), 0.8 * t
-            swing = ca.vertcat(
-                -0.05 - 0.15 * ramp * ca.sin(2 * a),
-                0.03 + 0.45 * ramp * ca.sin(a),
-                0.03 + 0.25 * ramp * ca.sin(a + 1),
-            )
-            turn = ramp * ca.sin(a) * ca.DM([0.3, 0.4, 0.5]) + ca.DM([0, 0, 0.1])
-            return se3.pose(so3.exp(turn) @ R, r + swing)
-
-        return InFrame(FramePath("end", path, times=(SETTLED,)), self.machine, "stage")
-
-    @cached_property
-    def obstacle(self) -> Sphere:
-        """A ball beside the middle of the chain."""
-        middle = self._first[self.bodies // 2 - 1][:3, 3]
-        return Sphere(middle + np.array([0.05, 0.26, 0.05]), 0.15, frame="stage")
-
-    @property
-    def pulses(self) -> tuple[Pulse, ...]:
-        """A force on the last rod but one, and later a moment on another."""
-        n = self.bodies
-        return (
-            Pulse(f"body{max(1, n - 1)}", (0, 10, 15, 0, 0, 0), 6.0, 0.2),
-            Pulse(f"body{max(1, n - 3)}", (0, 0, 0, 0, 2, 2), 9.0, 0.2),
-        )
-
-    @property
-    def last(self) -> str:
-        """The body at the end."""
-        return f"body{self.bodies}"
-
-    def pushed(self, name: str) -> str:
-        """Return a body of the chain by its name, or by "first" and "last"."""
-        body = {"first": "body1", "last": self.last}.get(name, name)
-        return self.machine.body(body).name
-
-    def law(
-        self, *, avoiding: bool = True, ignore_joints: bool = False, observer: bool = False
-    ) -> EndEffectorControl:
-        """Return law III, with an observer of unknown forces if asked for.
-
-        The observer takes what it does not know for a wrench on the last body that is constant in
-        the world.
-        """
-        observed = MomentumObserver(OBSERVER, UnknownForce(self.last)) if observer else None
-        avoidance = Avoidance([self.obstacle], radius=RADIUS)
-        return EndEffectorControl(
-            self.machine,
-            damping=10.0,
-            ignore_joints=ignore_joints,
-            rate=5.0,
-            turn_rate=5.0,
-            avoidance=avoidance if avoiding else None,
-            unknown=observed,
-        )
 
 
 @dataclass(frozen=True)
@@ -353,6 +249,8 @@ class _ReachCase:
         V, stated = run["V"], run["V_rate"]
         return (
             *self._observed(),
+            self._trace(),
+            *followed(f"{n} bodies", run, "end"),
             Figure.over_time(
                 f"{n} bodies: position error of the end", "error (m)", t,
                 {word: positive(self._errors[key][0]) for key, word in shown.items()},
@@ -389,6 +287,17 @@ class _ReachCase:
                 },
             ),
         )  # fmt: skip
+
+    def _trace(self) -> Figure:
+        run = self.runs["avoiding"]
+        return traced(
+            f"{self.setting.bodies} bodies: trace of the whole motion",
+            run,
+            {"end": run["end.pose"][:, :3, 3]},
+            frames=("end",),
+            balls=(self.setting.obstacle,),
+            caption="Ways of all bodies and of the end, with the path that it follows dashed.",
+        )
 
     def _observed(self) -> tuple[Figure, ...]:
         if not self.scenario.observer:

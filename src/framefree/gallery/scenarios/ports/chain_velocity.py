@@ -11,8 +11,9 @@ from framefree.control.port import VelocityControl, misfits
 from framefree.control.references import JointPath
 from framefree.control.references.bodies import BodyPoses, BodyVelocities
 from framefree.gallery.machines.chains import chain
-from framefree.gallery.scenarios.ports.beside_printed import NAMES, BesidePrinted
+from framefree.gallery.scenarios.ports.beside_printed import BesidePrinted
 from framefree.gallery.scenarios.ports.chain_measures import velocity_errors
+from framefree.gallery.scenarios.ports.chain_pictures import traced
 from framefree.gallery.shared.figures import positive
 from framefree.gallery.shared.scenario import Outcome, Promise, Scenario
 from framefree.look.report import Animation, Figure
@@ -103,6 +104,7 @@ class ChainVelocity(Scenario):
 def _figures(both: BesidePrinted) -> tuple[Figure, ...]:
     t = both.t
     return (
+        traced("Trace of the whole motion", both.runs["follows"]),
         both.figure(
             "Lyapunov function", "V (J)", lambda run: positive(run["V"]), logarithmic=True,
             caption="A push acts at 5 s. With the joints ignored, V does not go to zero.",
@@ -111,7 +113,7 @@ def _figures(both: BesidePrinted) -> tuple[Figure, ...]:
             "Error of the stated rate of V", "error (W)", t[2:-2],
             {
                 word: positive(rate(t, both.runs[key]["V"]) - both.runs[key]["V_rate"][2:-2])
-                for key, word in NAMES.items()
+                for key, word in both.words.items()
             },
             logarithmic=True,
         ),

@@ -32,8 +32,8 @@
   function drawFigure(element) {
     const data = dataOf(element);
     const traces = data.traces.map((trace) => {
-      const color = COLORS[trace.color % COLORS.length];
-      const again = trace.color >= COLORS.length;   // the palette in its second round
+      const color = trace.faint ? "#b9c2cb" : COLORS[trace.color % COLORS.length];
+      const again = trace.color >= COLORS.length && !trace.faint;   // the palette's second round
       const x = unpack(trace.x), y = unpack(trace.y);
       if (trace.area) {
         return {type: "scatter", name: trace.name, x, y, mode: "lines", fill: "toself",
@@ -41,9 +41,10 @@
       }
       return {type: "scatter", name: trace.name, x, y,
               mode: trace.mode, connectgaps: false, marker: {color, size: x.length > 300 ? 4 : 7},
-              line: {color, width: trace.dashed ? 1.8 : 2,
+              line: {color, width: trace.dashed ? 1.8 : trace.faint ? 1 : 2,
                      dash: trace.dashed ? "dash" : again ? "dot" : "solid"}};
     });
+    if (data.layout.zaxis) return drawInSpace(element, data, traces);
     const axis = {zeroline: false, gridcolor: "#e9edf1", linecolor: "#c9d1d9", showline: true,
                   ticks: "outside", tickcolor: "#c9d1d9", ticklen: 4, exponentformat: "power",
                   automargin: true, hoverformat: ".6~g"};
@@ -59,6 +60,30 @@
     return Plotly.newPlot(element, traces, layout, CONFIG).then(() => {
       if (data.over_time) figures.push(cursor(element, traces));
     });
+  }
+
+  // A figure whose lines have three coordinates: a picture of the whole motion that can be turned.
+  function drawInSpace(element, data, traces) {
+    traces.forEach((trace, i) => {
+      trace.type = "scatter3d";
+      trace.z = unpack(data.traces[i].z);
+      trace.line.width = data.traces[i].faint ? 2 : 4;
+      trace.hoverinfo = "name";
+    });
+    const axis = {gridcolor: "#e9edf1", zerolinecolor: "#e9edf1", showbackground: false,
+                  nticks: 6, showspikes: false};
+    const {xaxis, yaxis, zaxis, showlegend} = data.layout;
+    const layout = {
+      font: FONT, paper_bgcolor: "rgba(0,0,0,0)", modebar: TOOLBAR, showlegend,
+      margin: {l: 0, r: 0, t: 10, b: 0},
+      legend: {orientation: "h", y: 1.0, yanchor: "bottom", x: 0, font: {size: 12}},
+      scene: {xaxis: {...axis, ...xaxis}, yaxis: {...axis, ...yaxis}, zaxis: {...axis, ...zaxis},
+              aspectmode: "data", dragmode: "orbit",
+              camera: {eye: {x: 0.95, y: -1.45, z: 0.75}, projection: {type: "orthographic"}}},
+    };
+    return Plotly.newPlot(element, traces, layout,
+                          {...CONFIG, modeBarButtonsToRemove: ["resetCameraLastSave3d",
+                           "tableRotation", "hoverClosest3d"]});
   }
 
   // A thin line that shows in a figure over time where the animation is.
