@@ -67,7 +67,10 @@
     traces.forEach((trace, i) => {
       trace.type = "scatter3d";
       trace.z = unpack(data.traces[i].z);
-      trace.line.width = data.traces[i].faint ? 2 : 4;
+      const {dashed, faint} = data.traces[i];
+      trace.line.width = faint || dashed ? 2 : 4;
+      trace.line.dash = dashed ? "dash" : "solid";
+      if (dashed) trace.line.color = "#1d2733";   // seen on top of the line that it goes with
       trace.hoverinfo = "name";
     });
     const axis = {gridcolor: "#e9edf1", zerolinecolor: "#e9edf1", showbackground: false,
@@ -79,7 +82,7 @@
       legend: {orientation: "h", y: 1.0, yanchor: "bottom", x: 0, font: {size: 12}},
       scene: {xaxis: {...axis, ...xaxis}, yaxis: {...axis, ...yaxis}, zaxis: {...axis, ...zaxis},
               aspectmode: "data", dragmode: "orbit",
-              camera: {eye: {x: 0.95, y: -1.45, z: 0.75}, projection: {type: "orthographic"}}},
+              camera: {eye: {x: 0.95, y: -1.4, z: 0.75}, center: {x: 0, y: 0, z: -0.1}}},
     };
     return Plotly.newPlot(element, traces, layout,
                           {...CONFIG, modeBarButtonsToRemove: ["resetCameraLastSave3d",
