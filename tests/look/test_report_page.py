@@ -14,6 +14,7 @@ from framefree.gallery.shared.results import page_of
 from framefree.look.report import Animation, Figure, Line, Page, Promise, ReportError, Setting
 from framefree.look.report.content import Table
 from framefree.look.report.page import html
+from framefree.look.report.plot import plot
 from framefree.machine import Frame
 from framefree.simulate import Pulse, Run, simulate
 
@@ -196,3 +197,26 @@ def test_promises_can_fail(promise):
 def test_a_simple_page_is_below_three_megabytes(swing):
     scenario = swing()
     assert len(html(page_of(scenario, scenario.run(), 1.5)).encode()) < 3e6
+
+
+def test_lines_in_space_keep_their_gaps_and_ends():
+    path = np.stack([np.linspace(0, 1, 9001), np.zeros(9001), np.ones(9001)], 1)
+    drawn = np.array([[0.0, 0, 0], [1, 0, 0], [np.nan] * 3, [0, 1, 0], [1, 1, 0]])
+    lines = (
+        Line.in_space("body1", path),
+        Line.in_space("body1 desired", path, dashed=True),
+        Line.in_space("machine", drawn, faint=True),
+    )
+    data = plot(Figure("Trace", "x (m)", "y (m)", lines, z_label="z (m)"))
+    assert data["layout"]["zaxis"]["title"]["text"] == "z (m)"
+    x = [np.frombuffer(base64.b64decode(trace["x"]["bdata"])) for trace in data["traces"]]
+    assert len(x[0]) <= 5001
+    assert (x[0][0], x[0][-1]) == (0.0, 1.0)
+    assert np.array_equal(x[2], drawn[:, 0], equal_nan=True)
+    assert data["traces"][1]["color"] == data["traces"][0]["color"]
+    with pytest.raises(ReportError, match="needs z"):
+        Figure("Trace", "x (m)", "y (m)", (Line("flat", [0, 1], [0, 1]),), z_label="z (m)")
+    with pytest.raises(ReportError, match="needs a `z_label`"):
+        Figure("Trace", "x (m)", "y (m)", lines)
+    with pytest.raises(ReportError, match="z of the length of x"):
+        Line("bent", [0, 1], [0, 1], z=[0, 1, 2])

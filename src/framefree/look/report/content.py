@@ -108,9 +108,7 @@ class Figure:
     def __post_init__(self) -> None:
         flat = [line.name for line in self.lines if (line.z is None) == bool(self.z_label)]
         if flat:
-            what = (
-                "needs z, as the figure has a `z_label`" if self.z_label else "has z, but no axis"
-            )
+            what = "needs z, as the figure has a `z_label`" if self.z_label else "needs a `z_label`"
             raise ReportError(f"the line `{flat[0]}` of the figure `{self.title}` {what}")
 
     @classmethod
