@@ -209,7 +209,8 @@ def test_lines_in_space_keep_their_gaps_and_ends():
     )
     data = plot(Figure("Trace", "x (m)", "y (m)", lines, z_label="z (m)"))
     assert data["layout"]["zaxis"]["title"]["text"] == "z (m)"
-    x = [np.frombuffer(base64.b64decode(trace["x"]["bdata"])) for trace in data["traces"]]
+    packed = [trace["x"] for trace in data["traces"]]
+    x = [np.frombuffer(base64.b64decode(one["bdata"]), one["dtype"]) for one in packed]
     assert len(x[0]) <= 5001
     assert (x[0][0], x[0][-1]) == (0.0, 1.0)
     assert np.array_equal(x[2], drawn[:, 0], equal_nan=True)

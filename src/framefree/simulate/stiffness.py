@@ -128,7 +128,7 @@ def _all_slow(
         product = partial(_product, response, state, parameters, n)
         operator = LinearOperator((2 * n, 2 * n), matvec=product, dtype=float)  # type: ignore[call-arg]
         try:
-            values = eigs(operator, k=2, v0=start, tol=1e-2, return_eigenvectors=False)
+            values = eigs(operator, k=2, v0=start, tol=1e-2, return_eigenvectors=False)  # type: ignore[arg-type]
         except ArpackError:
             return False
         if not ROUGH * MARGIN * dt * np.abs(values).max() <= DISC:

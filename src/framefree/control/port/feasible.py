@@ -162,8 +162,8 @@ class _Joints:
         worst = []
         rows = zip(self._names, apart.full().T, parting.full().T, strict=True)
         for (kind, name), a, b in rows:
-            norms = (np.linalg.norm(part) for part in (a[:3], a[3:], b[:3], b[3:]))
-            worst.append(Misfit(name, time, *map(float, norms), kind))
+            sizes = [float(np.linalg.norm(part)) for part in (a[:3], a[3:], b[:3], b[3:])]
+            worst.append(Misfit(name, time, *sizes, kind=kind))
         return worst
 
 

@@ -63,8 +63,13 @@ class VirtualPort:
             raise ControlError(
                 f"port laws know no time; `{machine.name}` has interactions that depend on it"
             )
-        set_field(self, "model", Model(machine, self.independent, whole_joints=False))
+        _ = self.model  # refuses velocities that are not independent
         set_field(self, "_on_bodies", _full_ports(machine))
+
+    @cached_property
+    def model(self) -> Model:
+        """The machine in independent velocities."""
+        return Model(self.machine, self.independent, whole_joints=False)
 
     # ------------------------------------------------------------------ what is known
 

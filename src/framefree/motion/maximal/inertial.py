@@ -191,8 +191,7 @@ def _rebased(state: MaximalState) -> Matrix:
 
 def _turn(R: Matrix, N: Matrix) -> list[Matrix]:
     k = N.shape[1]
-    first = ca.SX(N)[:, :3] if k >= 3 else None
-    whole = first is not None and first.is_constant()
-    if whole and np.array_equal(ca.DM(first).full(), WHOLE):
+    first = ca.SX(N)[:, :3] if k >= 3 else ca.SX(0, 0)
+    if first.is_constant() and np.array_equal(ca.DM(first).full(), WHOLE):
         return [R, ca.SX.eye(k - 3)]
     return [ca.SX.eye(k)]
