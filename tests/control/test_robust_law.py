@@ -19,7 +19,7 @@ from framefree.gallery.machines.crane import (
     crane_state,
 )
 from framefree.gallery.machines.five_bar import five_bar, five_bar_at
-from framefree.machine import Coupling, Joint, JointForce, Loop, MachineError, Spherical
+from framefree.machine import Continuous, Coupling, Joint, JointForce, Loop, MachineError, Spherical
 from framefree.machine.read import read
 from framefree.motion import Constrained
 from framefree.motion.embedded import Embedded, tunable_body
@@ -250,6 +250,9 @@ def test_wrong_gains_and_machines_are_refused():
     )
     with pytest.raises(ControlError, match="joint `joint0` is Spherical"):
         RobustControl(ball)
+    wheel = replace(arm, joints=(Joint("joint0", Continuous("z"), "world", "link0"), arm.joints[1]))
+    with pytest.raises(ControlError, match=r"is Continuous: .*make it Revolute"):
+        RobustControl(wheel)
 
 
 def test_coordinates_that_are_not_of_joints_are_refused():

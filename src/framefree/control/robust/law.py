@@ -34,7 +34,7 @@ from framefree.control.shared.allocation import UNITS, Allocation
 from framefree.control.shared.gains import vector_gain
 from framefree.control.shared.model import ActuatedState, Model
 from framefree.kernel import Kernel, compile
-from framefree.machine import Machine
+from framefree.machine import Continuous, Machine
 from framefree.machine.part import set_field
 from framefree.motion import ClosureError
 from framefree.motion.embedded import Embedded, follow
@@ -164,9 +164,14 @@ class RobustControl(Law):
         for joint in self.machine.joints:
             used = set(joint.v_names) & set(self.embedded.v_names)
             if used and not joint.kind.vector:
+                remedy = (
+                    '; make it Revolute, in a URDF type="revolute" with limits'
+                    if isinstance(joint.kind, Continuous)
+                    else ""
+                )
                 raise ControlError(
                     f"joint `{joint.name}` is {type(joint.kind).__name__}: the error q - q_d of "
-                    "RobustControl needs plain coordinates at the independent joints"
+                    f"RobustControl needs plain coordinates at the independent joints{remedy}"
                 )
 
     def _check_inputs(self) -> None:
