@@ -1,0 +1,90 @@
+"""How the documentation is built: ``sphinx-build -W docs site``, in an environment with `[docs]`.
+
+Pages with code cells are executed, and what they print is part of the page. Nothing is loaded from
+elsewhere: no fonts, no scripts, no counters. Formulas become MathML, which browsers show by
+themselves.
+"""
+
+import re
+
+import latex2mathml.converter
+from docutils.nodes import SkipNode
+
+import framefree
+
+project = "framefree"
+author = "the framefree developers"
+copyright = "the framefree developers; MIT licence"
+version = release = framefree.__version__
+
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+exclude_patterns = ["_build"]
+
+nb_execution_mode = "force"
+nb_execution_in_temp = True
+nb_execution_timeout = 600
+nb_execution_raise_on_error = True
+nb_merge_streams = True
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 4
+
+default_role = "code"  # back-ticks in docstrings name things in code
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+autodoc_default_options = {"members": True, "show-inheritance": True, "imported-members": True}
+napoleon_google_docstring = False
+napoleon_use_param = False
+napoleon_use_rtype = False
+napoleon_use_ivar = True
+
+# Types of attributes, such as (nu,), look like names to Sphinx; that several things are called so
+# is no fault.
+suppress_warnings = ["ref.python"]
+
+html_theme = "pydata_sphinx_theme"
+html_title = "framefree"
+html_show_sourcelink = False
+html_show_sphinx = False
+html_theme_options = {
+    "navbar_end": ["theme-switcher"],
+    "show_toc_level": 2,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+html_math_renderer = "mathml"
+
+
+def escaped(line: str) -> str:
+    """Return a line of a docstring with its norms |v| as text, outside of code."""
+    parts = re.split(r"(`+[^`]*`+)", line)
+    return "".join(p if p.startswith("`") else p.replace("|", "\\|") for p in parts)
+
+
+def escape_norms(app, what, name, obj, options, lines):
+    """Keep |v| from being read as a substitution."""
+    literal = False
+    for k, line in enumerate(lines):
+        if literal and line and not line.startswith(" "):
+            literal = False
+        if not literal:
+            lines[k] = escaped(line)
+        literal = literal or line.rstrip().endswith("::")
+
+
+def inline_math(self, node):
+    """Write a formula within a line."""
+    self.body.append(latex2mathml.converter.convert(node.astext()))
+    raise SkipNode
+
+
+def displayed_math(self, node):
+    """Write a formula on lines of its own."""
+    self.body.append(latex2mathml.converter.convert(node.astext(), display="block"))
+    raise SkipNode
+
+
+def setup(app):
+    """Tell Sphinx of what is written above."""
+    app.connect("autodoc-process-docstring", escape_norms)
+    app.add_html_math_renderer("mathml", (inline_math, None), (displayed_math, None))
