@@ -1,11 +1,14 @@
 """Several laws in one run are the same as each of them alone, and no input is used twice."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 
 from framefree.control import ComputedTorque, LawsTogether, PDGravity
-from framefree.control.law import ControlError, NumericLaw
+from framefree.control.law import ControlError, NumericCommand, NumericLaw
 from framefree.control.references import Hold, MinimumJerk, Named, Together
+from framefree.control.tasks import JointControl, LimitedTaskControl
 from framefree.gallery.machines.arms import revolute_chain
 from framefree.machine import Machine
 from framefree.machine.actuators import motors
@@ -45,10 +48,10 @@ def test_each_robot_has_its_own_law():
     np.testing.assert_allclose(together.u[:, 2:], alone.u, atol=1e-7)
 
 
-def _renamed(machine):
-    """Return the machine with the names that it has in the pair."""
+def _renamed(machine, prefix="b_"):
+    """Return the machine with the names that it has in the whole."""
     empty = Machine((), ())
-    return empty.merge(machine, "b_", pose=(2, 0, 0))
+    return empty.merge(machine, prefix, pose=(2 if prefix == "b_" else 4, 0, 0))
 
 
 def test_groups_of_joints_and_memories():
@@ -85,9 +88,77 @@ def test_refusals():
     with pytest.raises(ControlError, match="is not one of the plant"):
         LawsTogether(machine, {"a": PDGravity(arm(3), 30.0, 8.0)})
 
-    class InNumbers(NumericLaw):
-        def command(self, *arguments):
-            raise NotImplementedError
+    with pytest.raises(ControlError, match="takes laws, `a` is a function"):
+        LawsTogether(machine, {"a": lambda t, x, v: -v})
 
-    with pytest.raises(ControlError, match="that are expressions; `a` is a InNumbers"):
-        LawsTogether(machine, {"a": InNumbers()})
+
+class Damping(NumericLaw):
+    """A law in plain Python with a memory and signals: it counts its calls."""
+
+    signals: ClassVar = {"count": (1,), "table": (2, 3)}
+
+    def __init__(self, machine):
+        self.machine = machine
+
+    @property
+    def memory(self):
+        return np.zeros(1)
+
+    def command(self, t, x, v, reference, memory):
+        table = np.arange(6.0).reshape(2, 3) + v[0]
+        return NumericCommand(-4 * v, {"count": memory, "table": table}, memory + 1)
+
+
+def limited(machine, way):
+    posture = JointControl(machine, np.zeros(machine.nx), Kp=30.0, moving=way)
+    return LimitedTaskControl(machine, [[posture]])
+
+
+@pytest.mark.parametrize("plant", ["native", "mujoco"])
+def test_laws_in_numbers_beside_expressions(plant):
+    """Each does what it does alone: one from Python, one with a solver, one that is compiled."""
+    pytest.importorskip("mujoco")
+    machines = [arm(2), _renamed(arm(2), "b_"), _renamed(arm(3), "c_")]
+    whole = machines[0]
+    for k, prefix in enumerate(("b_", "c_"), 1):
+        whole = whole.merge(arm(2 + (k == 2)), prefix, pose=(2.0 * k, 0, 0))
+    laws = {
+        "python": Damping(machines[0]),
+        "limited": limited(machines[1], False),
+        "plain": ComputedTorque(machines[2], 40.0, 12.0),
+    }
+    together = LawsTogether(whole, laws)
+    assert isinstance(together, NumericLaw)
+    assert not together.native
+    x0, path = 0.3 * np.ones(whole.nx), way(machines[2], 0.5)
+    options = {"duration": 0.2, "dt": 2e-3, "control_dt": 2e-3, "plant": plant}
+    run = simulate(whole, together, Named("plain", path), x0, **options)
+    for name, machine, places in zip(
+        laws, machines, (slice(0, 2), slice(2, 4), slice(4, 7)), strict=True
+    ):
+        alone = simulate(
+            machine, laws[name], path if name == "plain" else None, x0[places], **options
+        )
+        np.testing.assert_allclose(run.x[:, places], alone.x, atol=1e-7)
+        np.testing.assert_allclose(run.u[:, places], alone.u, rtol=1e-6, atol=1e-6)
+        for key in ("table", "count") if name == "python" else ("V",) if name == "plain" else ():
+            np.testing.assert_allclose(run[f"{name}.{key}"], alone[key], atol=1e-6)
+
+
+def test_native_laws_together_are_native():
+    """Without a law in Python the whole is a compiled step, the same as its calls from Python."""
+    first, second = arm(2), _renamed(arm(2), "b_")
+    whole = first.merge(arm(2), "b_", pose=(2.0, 0, 0))
+    laws = {"limited": limited(second, False), "plain": ComputedTorque(first, 40.0, 12.0)}
+    together = LawsTogether(whole, laws)
+    assert together.native
+    reference = Named("plain", way(first, 0.5))
+    run = simulate(whole, together, reference, 0.3 * np.ones(4), duration=0.1, dt=2e-3)
+    kernel, memory = together.kernel(reference, period=2e-3), together.memory
+    k = 20
+    named = {n.split(".", 1)[1]: 0 for n in together.needs}
+    assert set(named) == set(laws["plain"].needs)
+    u = kernel(run.t[k], run.x[k], run.v[k], memory)[0]
+    np.testing.assert_allclose(u, run.u[k], rtol=1e-9, atol=1e-9)
+    with pytest.raises(ControlError, match="is used by the laws `a` and `b`"):
+        LawsTogether(first, {"a": Damping(first), "b": laws["plain"]})

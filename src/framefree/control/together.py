@@ -4,27 +4,27 @@ Every law has a machine of its own, whose joints and actuators are found in the 
 name, reads references and records signals under its own name, and has its part of the memory. The
 inputs of the whole machine are the sum of what the laws give. An input that two laws would use is
 refused; those that none uses are zero.
+
+Laws that are expressions stay one. As soon as one of them is a law in numbers, all together are one
+too (`framefree.control.numeric_together`).
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from types import MappingProxyType
 from typing import Any
 
 import casadi as ca
-import numpy as np
 
-from framefree.control.law import UNKNOWN_FORCE, AnyLaw, Command, ControlError, Law, Timing
-from framefree.control.shared.correspondence import Correspondence
+from framefree.control.law import UNKNOWN_FORCE, AnyLaw, Command, Law, NumericLaw, Timing
+from framefree.control.law_group import LawGroup
+from framefree.control.numeric_together import NumericLawsTogether
 from framefree.machine import Machine
-from framefree.machine.part import set_field
 
 Matrix = Any
 
 
 @dataclass(frozen=True, eq=False)
-class LawsTogether(Law):
+class LawsTogether(LawGroup, Law):
     """Laws that act on one machine at the same time.
 
     A law `left` reads "left.x" where it needs "x" (`framefree.control.references.Named` gives it
@@ -35,103 +35,28 @@ class LawsTogether(Law):
     ----------
     machine : Machine
         The whole: every joint and every actuator of the laws' machines is one of it.
-    laws : mapping of str to Law
+    laws : mapping of str to Law or NumericLaw
+        With a law in numbers among them they are made a `NumericLawsTogether`.
     uses : mapping of str to sequence of str
         Names of the actuators that a law may use, by the name of the law; by default all of its
         machine's. What it says of the others is left out.
     """
 
     machine: Machine
-    laws: Mapping[str, Law]
+    laws: Mapping[str, Any]
     uses: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        laws = dict(self.laws)
-        for name, law in laws.items():
-            if not name or "." in name:
-                raise ControlError(f"the name of a law must have no dot in it, got {name!r}")
-            if not isinstance(law, Law):
-                raise ControlError(
-                    f"LawsTogether takes laws that are expressions; `{name}` is a "
-                    f"{type(law).__name__}"
-                )
-        if not laws:
-            raise ControlError("LawsTogether needs laws")
-        for name in self.uses:
-            if name not in laws:
-                raise ControlError(f"`uses` names `{name}`, which is none of: {', '.join(laws)}")
-        set_field(self, "laws", MappingProxyType(laws))
-        self._check_inputs()
-
-    def _check_inputs(self) -> None:
-        """Refuse actuators that two laws use."""
-        owner: dict[str, str] = {}
-        for name in self.laws:
-            self._known[name]
-            for actuator in self._used(name):
-                if actuator in owner:
-                    raise ControlError(
-                        f"the actuator `{actuator}` is used by the laws `{owner[actuator]}` and "
-                        f"`{name}`; say in `uses` which of them it belongs to"
-                    )
-                owner[actuator] = name
-
-    def _used(self, name: str) -> tuple[str, ...]:
-        """Return the names of the actuators that a law uses."""
-        own = tuple(actuator.name for actuator in self.laws[name].machine.actuators)
-        given = self.uses.get(name)
-        for actuator in given or ():
-            if actuator not in own:
-                raise ControlError(
-                    f"`uses` of law `{name}` names actuator `{actuator}`, which its machine does "
-                    f"not have; it has {', '.join(own) or 'none'}"
-                )
-        return own if given is None else tuple(given)
-
-    @cached_property
-    def _known(self) -> dict[str, Correspondence]:
-        return {name: Correspondence(self.machine, law.machine) for name, law in self.laws.items()}
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """Names of the reference signals, each with that of its law."""
-        return tuple(f"{name}.{one}" for name, law in self.laws.items() for one in law.needs)
-
-    @property
-    def shapes(self) -> Mapping[str, tuple[int, int]]:
-        """Rows and columns of these signals."""
-        laws = self.laws.items()
-        return {f"{name}.{one}": shape for name, law in laws for one, shape in law.shapes.items()}
-
-    @property
-    def measures(self) -> tuple[str, ...]:
-        """Names of the sensors that the laws read, each with that of its law."""
-        return tuple(f"{name}.{one}" for name, law in self.laws.items() for one in law.measures)
+    def __new__(cls, machine: Machine, laws: Mapping[str, Any], *more: Any, **named: Any) -> Any:
+        """Return what the laws allow: an expression, or a law in numbers."""
+        if any(isinstance(law, NumericLaw) for law in dict(laws).values()):
+            return NumericLawsTogether(machine, laws, *more, **named)
+        return super().__new__(cls)
 
     @property
     def takes(self) -> tuple[str, ...]:
         """An estimate of unknown forces, where a law can use it."""
         taken = any(UNKNOWN_FORCE in law.takes for law in self.laws.values())
         return (UNKNOWN_FORCE,) if taken else ()
-
-    @property
-    def units(self) -> Mapping[str, str]:  # type: ignore[override]
-        """Units of the signals."""
-        laws = self.laws.items()
-        return {f"{name}.{key}": unit for name, law in laws for key, unit in law.units.items()}
-
-    @property
-    def memory(self) -> np.ndarray:
-        """The laws' memories, one after the other."""
-        return np.concatenate([np.zeros(0), *(law.memory for law in self.laws.values())])
-
-    def first_memory(self, x: Matrix, v: Matrix) -> Matrix:
-        """Return the memories at the first state."""
-        parts = [
-            law.first_memory(self._known[name].x(x), self._known[name].v(v))
-            for name, law in self.laws.items()
-        ]
-        return ca.vertcat(ca.SX(0, 1), *parts)
 
     def timed(self, timing: Timing) -> AnyLaw:
         """Return the laws as they must be for a control period and a delay."""

@@ -73,7 +73,8 @@ class HierarchyKernel:
         self.n, self.m, self.levels = n, max(ends[-1], 1), len(ends) + 1
         self.ends = ends if ends[-1] else (*ends[:-1], 1)
         self.width = -(-n // 4) * 4
-        self.kernel: Kernel = _compiled(n, self.ends, threshold)
+        self.kernel: Kernel = _compiled(n, self.ends, threshold > 0)
+        self.threshold = threshold
 
     def __call__(
         self,
@@ -112,7 +113,9 @@ class HierarchyKernel:
             np.asarray(lower, float),
             np.asarray(upper, float),
             pull,
+            pull,
             np.full(1, farthest),
+            np.full(1, self.threshold),
             np.zeros(self.n) if start is None else start,
             np.zeros(self.m) if status is None else status,
         )
@@ -132,8 +135,8 @@ class HierarchyKernel:
         )
 
 
-def _compiled(n: int, ends: tuple[int, ...], threshold: float) -> Kernel:
-    one = program("lexicographic", n, ends, threshold=threshold, tolerance=TOLERANCE)
+def _compiled(n: int, ends: tuple[int, ...], damps: bool) -> Kernel:
+    one = program("lexicographic", n, ends, damps=damps, tolerance=TOLERANCE)
     calls = Calls("lexicographic")
     inputs = [calls.input(name, (one.layout.parts[name],)) for name in one.inputs]
     outputs = [calls.output(name, (one.layout.parts[name],)) for name in one.outputs]

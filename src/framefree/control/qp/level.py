@@ -69,11 +69,11 @@ def direction(w: Desk, first: int, last: int) -> float:
 
 @routine
 def damp(w: Desk, first: int, last: int) -> None:
-    """Choose how strongly to damp: not at all unless the step would lead too far away from rest."""
+    """Choose how strongly to damp: not at all unless the step leads too far from still."""
     own, total = int(w.count[OWN]), 0.0
     direction(w, first, last)
     for i in range(w.width):
-        away = (w.z[i] - w.rest[i]) + w.d[i]
+        away = (w.z[i] - w.still[i]) + w.d[i]
         total = fma(away, away, total)
     if own == 0 or total <= w.farthest[0] * w.farthest[0]:
         return
@@ -84,7 +84,7 @@ def damp(w: Desk, first: int, last: int) -> None:
         size = fma(w.norm[i], w.norm[i] * w.picked[i - first], size)
     beyond = 1.0 - w.farthest[0] / sqrt(total)
     size = sqrt(size / float(last - first))
-    w.count[DAMPING] = beyond * beyond * damping_of(w.count[SIGMA], w.threshold, size)
+    w.count[DAMPING] = beyond * beyond * damping_of(w.count[SIGMA], w.threshold[0], size)
 
 
 @routine

@@ -180,7 +180,7 @@ def finish(w: Desk) -> None:
 
 
 def program(
-    label: str, n: int, ends: tuple[int, ...], *, threshold: float, tolerance: float
+    label: str, n: int, ends: tuple[int, ...], *, damps: bool, tolerance: float
 ) -> Procedure:
     """Return the routine for programs of one shape.
 
@@ -192,8 +192,9 @@ def program(
         Number of variables.
     ends : tuple of int
         Number of rows up to the end of each level.
-    threshold : float
-        Least singular value, relative to the rows, below which a level is damped; 0 for none.
+    damps : bool
+        Whether levels are damped where the least singular value of their rows, relative to them, is
+        below the input `threshold` and they lead farther than `farthest` from `still`.
     tolerance : float
         Share of a row that must be new for it to count.
     """
@@ -201,8 +202,8 @@ def program(
     tallest = max(b - a for a, b in zip((0, *ends), ends, strict=False))
     height = -(-tallest // 4) * 4
     levels = len(ends) + 1
-    inputs = {"Y": m * width, "lower": m, "upper": m, "rest": width, "farthest": 1}
-    inputs |= {"start": n, "guessed": m}
+    inputs = {"Y": m * width, "lower": m, "upper": m, "rest": width, "still": width}
+    inputs |= {"farthest": 1, "threshold": 1, "start": n, "guessed": m}
     outputs = {"solution": n, "slack": m, "multipliers": levels * m, "status": m}
     outputs |= {"level_info": levels * PARTS, "steps": 1}
     square, long = (n + 2) * width, max(n, m) + 8
@@ -212,9 +213,9 @@ def program(
     parts |= dict.fromkeys(("low", "high", "norm", "v", "s", "rate", "state", "guess"), long)
     parts |= dict.fromkeys(("picked", "row_of", "mu", "c", "h"), long)
     parts |= {"count": 8, "reach": 1}
-    numbers = {"n": n, "m": m, "width": width, "levels": levels, "threshold": threshold}
+    numbers = {"n": n, "m": m, "width": width, "levels": levels}
     numbers |= {
-        "damps": int(threshold > 0),
+        "damps": int(damps),
         "tolerance": tolerance,
         "most": STEPS_PER_SIZE * (n + m) + 10,
     }

@@ -21,13 +21,13 @@ import numpy as np
 
 from framefree.control.tasks.assembly import Assembly
 from framefree.control.tasks.base import POSE_PARTS, Task
+from framefree.control.tasks.ceiling import BRAKING, THRESHOLD, approach, hurry, watched_joints
 from framefree.control.tasks.standing import Standing
 from framefree.machine import Machine
 from framefree.motion.constrained.algebra import MassFactor
+from framefree.motion.state import State
 
 Matrix = Any
-BRAKING = 5.0
-"""Rate, 1/s, at which joints come to rest where a task is damped."""
 MOTION, MOTORS, CONTACTS = "motion", "motors", "contacts"
 """What rows are on: the acceleration a, a less what contacts add to it, forces p of contacts."""
 
@@ -53,7 +53,8 @@ class JointLimits:
 
     and likewise on the other side, so that one which is within them stays there; outside of them it
     comes back no faster than it may move. Velocities are limited for every kind of joint, positions
-    of joints with one coordinate.
+    of joints with one coordinate. Driven joints whose speed has no limit keep below a ceiling
+    (`framefree.control.tasks.ceiling`).
 
     Parameters
     ----------
@@ -61,13 +62,43 @@ class JointLimits:
         k, 1/s.
     acceleration : float
         Largest acceleration of every joint, rad/s^2 or m/s^2.
+    obeyed : bool
+        Whether the machine's limits are; otherwise the ceiling is all there is.
+    fastest : float
+        The ceiling, rad/s or m/s; infinite for none.
+    period : float
+        Control period, s.
     """
 
     approach: float = 20.0
     acceleration: float = np.inf
+    obeyed: bool = True
+    fastest: float = np.inf
+    period: float | None = None
 
-    def rows(self, machine: Machine, x: Matrix, v: Matrix) -> tuple[list[int], Matrix, Matrix]:
+    def rows(self, machine: Machine, tree: State) -> tuple[list[int], Matrix, Matrix]:
         """Return velocities that have limits, and their least and greatest accelerations."""
+        places, least, most = self._obeyed(machine, tree.x, tree.v) if self.obeyed else ([], [], [])
+        ranges = dict(zip(places, zip(least, most, strict=True), strict=True))
+        for at, speed in self._ceilings(machine, tree):
+            below, above = ranges.get(at, (ca.SX(-np.inf), ca.SX(np.inf)))
+            v, k = tree.v[at], approach(self.period)
+            ranges[at] = _within(below, above, -k * (speed + v), k * (speed - v))
+        order = sorted(ranges)
+        low, high = ([ranges[at][side] for at in order] for side in (0, 1))
+        return order, ca.vertcat(ca.SX(0, 1), *low), ca.vertcat(ca.SX(0, 1), *high)
+
+    def _ceilings(self, machine: Machine, tree: State) -> list[tuple[int, float]]:
+        """Return velocities that have a ceiling only, and it."""
+        if np.isinf(self.fastest):
+            return []
+        places, speeds = watched_joints(machine, tree, self.fastest, limited=self.obeyed)
+        return list(zip(places, speeds.tolist(), strict=True))
+
+    def _obeyed(
+        self, machine: Machine, x: Matrix, v: Matrix
+    ) -> tuple[list[int], list[Matrix], list[Matrix]]:
+        """Return velocities with limits of the machine, and what these leave of accelerations."""
         places, low, high = [], [], []
         for joint in machine.joints:
             alone = joint.nx == joint.nv == 1
@@ -82,7 +113,7 @@ class JointLimits:
                 places.append(at)
                 low.append(least)
                 high.append(most)
-        return places, ca.vertcat(ca.SX(0, 1), *low), ca.vertcat(ca.SX(0, 1), *high)
+        return places, low, high
 
     def _range(
         self, q: Matrix, v: Matrix, lower: float, upper: float, speed: float
@@ -94,14 +125,17 @@ class JointLimits:
         if np.isfinite(upper):
             most = -2 * k * v + k * k * (upper - q)
         if np.isfinite(speed):
-            slowest, fastest = -k * (speed + v), k * (speed - v)
-            least = ca.fmin(ca.fmax(least, slowest), fastest)
-            most = ca.fmax(ca.fmin(most, fastest), slowest)
+            least, most = _within(least, most, -k * (speed + v), k * (speed - v))
         if np.isfinite(self.acceleration):
             least, most = (
                 ca.fmin(ca.fmax(a, -self.acceleration), self.acceleration) for a in (least, most)
             )
         return least, most
+
+
+def _within(least: Matrix, most: Matrix, slowest: Matrix, fastest: Matrix) -> tuple[Matrix, Matrix]:
+    """Return a range of accelerations, within another that comes first."""
+    return ca.fmin(ca.fmax(least, slowest), fastest), ca.fmax(ca.fmin(most, fastest), slowest)
 
 
 class BoundedProblem:
@@ -118,7 +152,7 @@ class BoundedProblem:
         parts: Assembly,
         machine: Machine,
         levels: tuple[tuple[Task, ...], ...],
-        limits: JointLimits | None,
+        limits: JointLimits,
         standing: Standing | None = None,
     ) -> None:
         self.parts, self.standing = parts, standing
@@ -158,11 +192,31 @@ class BoundedProblem:
         z, p = variables[: self.parts.n], variables[self.parts.n :]
         return self.free + self.factor.out(z - self._carried @ p)
 
-    def rest(self) -> Matrix:
-        """Return the variables with which joints come to rest, contacts carrying what they must."""
-        state, E = self.parts.frames.state, ca.sparsify(ca.SX(self.parts.joints.A))
-        same = E.is_constant() and E.shape[0] == E.shape[1]
-        a = -BRAKING * state.v if same else ca.SX(self.parts.n, 1)
+    @property
+    def asked(self) -> Matrix:
+        """The most that a level of tasks asks for."""
+        asked = [ca.norm_2(level.b) for level in self.parts.levels if level.b.shape[0]]
+        return ca.mmax(ca.vertcat(0, *asked))
+
+    def hurry(self, machine: Machine, fastest: float) -> Matrix:
+        """Return how far joints move too fast for comfort, 0 to 1."""
+        tree = self.parts.state.tree
+        places, speeds = watched_joints(machine, tree, fastest, limited=False)
+        return hurry(tree.v[places], ca.DM(speeds))
+
+    def rest(self, at_most: float) -> Matrix:
+        """Return the variables with which joints come to rest, contacts carrying what they must.
+
+        They brake as it takes to damp swings about a singular position, at most at a rate.
+        """
+        swing = 2 * ca.sqrt(self.asked) / THRESHOLD
+        return self._at(-ca.fmax(ca.fmin(swing, at_most), BRAKING) * self.parts.state.v)
+
+    def still(self) -> Matrix:
+        """Return the variables with which nothing accelerates, contacts carrying what they must."""
+        return self._at(ca.SX(self.parts.n, 1))
+
+    def _at(self, a: Matrix) -> Matrix:
         z = self.factor.into(self.parts.M @ a + self.parts.bias)
         exact = self.parts.exact()
         if self.standing is None or exact is None:
@@ -228,11 +282,9 @@ class BoundedProblem:
             )
         return levels
 
-    def _joints(self, machine: Machine, limits: JointLimits | None) -> list[BoundedLevel]:
-        if limits is None:
-            return []
-        state, rows = self.parts.frames.state, self.parts.joints
-        places, low, high = limits.rows(machine, state.x, state.v)
+    def _joints(self, machine: Machine, limits: JointLimits) -> list[BoundedLevel]:
+        rows = self.parts.joints
+        places, low, high = limits.rows(machine, self.parts.state.tree)
         labels = tuple(f"joint: {machine.v_names[k]}" for k in places)
         A, b = ca.SX(rows.A)[places, :], ca.SX(rows.b)[places, :]
         return [BoundedLevel("joints", labels, A, low - b, high - b)]

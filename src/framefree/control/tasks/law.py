@@ -1,15 +1,17 @@
 """Control by tasks: the joint acceleration that they ask for, and the inputs that give it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from framefree.control.law import AnyLaw, Command, ControlError, Law
+from framefree.control.law import AnyLaw, Command, ControlError, Law, Timing
 from framefree.control.shared.allocation import UNITS
 from framefree.control.tasks.assembly import Assembly, Levels
 from framefree.control.tasks.base import Task
+from framefree.control.tasks.ceiling import FASTEST, SpeedCeiling, approach, check_fastest
+from framefree.control.tasks.damped_steps import bounded_acceleration
 from framefree.control.tasks.held import HeldObject
 from framefree.control.tasks.solvers.base import Solver
 from framefree.control.tasks.solvers.udwadia_kalaba import UdwadiaKalaba
@@ -56,7 +58,11 @@ class TaskControl(LawOfTasks, Law):
 
     Signals: of every task TASK.error (pose), TASK.velocity_error and TASK.residual (A a - b); the
     joint forces `unrealised` (nv) that the actuators do not give; of a held object GRASP.wrench, of
-    the hand on the object at the grasp, in world axes.
+    the hand on the object at the grasp, in world axes. `damped` has, of every step of the solver
+    (of `StrictPriority` a level, of others all rows), the share of what it asks for that it may
+    miss because joints would move too fast, and last that of the motion left free
+    (`framefree.control.tasks.damped_steps`). It is zero, and the law exact, away from singular
+    positions and speeds near `fastest`.
 
     Parameters
     ----------
@@ -72,6 +78,14 @@ class TaskControl(LawOfTasks, Law):
         Whether only accelerations are asked for that the actuators can give, above all levels;
         otherwise what they cannot give is left out at the end. Both are the same for a machine with
         a motor at every joint.
+    fastest : float
+        Speed, rad/s or m/s, that no driven joint is made to exceed, however singular its position
+        is, how far out of reach targets are and how tasks conflict; infinite for none. Limits of
+        joints are not obeyed (`LimitedTaskControl` does that), but a faster one counts instead.
+    period : float
+        Control period, s, in which speeds may change at once; 0 where the law is evaluated all the
+        time. `simulate`, `step` and `program(period=...)` set it. Without one there is no damping:
+        the law is the closed form itself.
     """
 
     machine: Machine
@@ -79,9 +93,12 @@ class TaskControl(LawOfTasks, Law):
     solver: Solver = field(default_factory=UdwadiaKalaba)
     held: HeldObject | None = None
     feasible: bool = True
+    fastest: float = FASTEST
+    period: float | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_fastest(self.fastest)
         barriers = [task.name for level in self.levels for task in level if task.barrier]
         if barriers:
             raise ControlError(
@@ -94,10 +111,25 @@ class TaskControl(LawOfTasks, Law):
     ) -> Command:
         """Return the inputs at a state."""
         parts = Assembly(self.machine, self.levels, self.held, x, v, reference, memory)
-        a = self.solver.acceleration(parts.problem(self.feasible))
+        a, damped = self._acceleration(parts)
         inputs = parts.inputs(a)
         rate = None if parts.grip is None or not self.measures else parts.grip.rate
-        return Command(inputs.u, {**parts.signals(a), **inputs.signals}, rate=rate)
+        return Command(inputs.u, {**parts.signals(a), **inputs.signals, **damped}, rate=rate)
+
+    def _acceleration(self, parts: Assembly) -> tuple[Matrix, dict[str, Matrix]]:
+        """Return the acceleration, and what is recorded of how it was damped."""
+        problem = parts.problem(self.feasible)
+        if np.isinf(self.fastest) or self.period is None:
+            return self.solver.acceleration(problem), {}
+        ceiling = SpeedCeiling.of(parts, self.machine, self.fastest, self.period)
+        a, damped = bounded_acceleration(self.solver, problem, ceiling)
+        return a, {"damped": damped}
+
+    def timed(self, timing: Timing) -> AnyLaw:
+        """Return the law for a control period, in which joints keep below their speeds."""
+        if np.isinf(self.fastest) or approach(timing.period) == approach(self.period):
+            return self
+        return replace(self, period=timing.period)
 
     @property
     def memory(self) -> np.ndarray:

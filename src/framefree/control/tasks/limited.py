@@ -22,6 +22,7 @@ from framefree.control.qp.lexicographic import PARTS, program
 from framefree.control.shared.gains import positive
 from framefree.control.tasks.assembly import Assembly
 from framefree.control.tasks.bounds import BoundedProblem, JointLimits
+from framefree.control.tasks.ceiling import FASTEST, approach, check_fastest, widened
 from framefree.control.tasks.held import HeldObject
 from framefree.control.tasks.law import LawOfTasks
 from framefree.control.tasks.solvers.proxqp import ProxQp
@@ -31,8 +32,6 @@ from framefree.kernel.loops import Block, Calls
 from framefree.machine import Machine
 from framefree.machine.part import set_field
 
-DAMPED_BELOW = 0.02
-"""Least singular value of a task's rows, relative to them, below which it may be damped."""
 DAMPED_ABOVE = 100.0
 """Acceleration, m/s^2, above which it is."""
 
@@ -49,10 +48,10 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
 
     Where the rows of a level become dependent, as in a stretched arm, they may ask for any
     acceleration. Limits of all joint speeds bound it, and nothing else is done. Where a joint has
-    none, a level that asks for more than `damped_above` is damped; `damped` tells the largest share
-    of what was asked for that this adds to the residual. With less the level is exact, however
-    dependent its rows are. Damping bounds what a level asks for at a state; only limits bound the
-    speeds that a motion reaches.
+    none, it keeps below the speed `fastest` as below a limit, and a level that asks for more than
+    `damped_above` is damped, so that joints come to rest in singular positions; `damped` tells the
+    largest share of what was asked for that this adds to the residual. With less the level is
+    exact, however dependent its rows are.
 
     A machine that stands has `contacts`: the forces of the ground are found with the acceleration,
     inside of the friction cones, and stand above joint limits and tasks in the order. What a task
@@ -86,10 +85,14 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
         Of every joint, rad/s^2 or m/s^2; with `joint_limits`.
     damped_above : float
         Acceleration of the machine, m/s^2, in the mean of squares over its mass and relative to
-        joints that come to rest, above which levels with rows that are nearly dependent are damped;
-        infinite for never.
+        joints that keep their speeds, above which levels with rows that are nearly dependent are
+        damped; infinite for never. Less where joints move faster than a tenth of `fastest`.
+    fastest : float
+        Speed, rad/s or m/s, that driven joints without a limit of their own (all of them without
+        `joint_limits`) are not made to exceed; infinite for none.
     period : float
-        Control period, s, over which feedback of grasp wrenches adds up; `simulate` sets it.
+        Control period, s, over which feedback of grasp wrenches adds up and in which speeds may
+        change at once; `simulate` sets it.
     contacts : sequence of ContactFrame
         Frames that stand, by which a base without a drive is carried. The machine must not have
         compliant contacts of its own.
@@ -103,7 +106,8 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
     approach: float = 20.0
     acceleration_limit: float = np.inf
     damped_above: float = DAMPED_ABOVE
-    period: float = field(default=0.0, repr=False)
+    fastest: float = FASTEST
+    period: float | None = field(default=None, repr=False)
     contacts: Any = ()
 
     def __post_init__(self) -> None:
@@ -113,6 +117,7 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
         positive(self.approach, "approach")
         if np.isnan(self.damped_above) or self.damped_above < 0:
             raise ControlError(f"`damped_above` must not be negative, got {self.damped_above:g}")
+        check_fastest(self.fastest)
         if np.isfinite(self.acceleration_limit):
             positive(self.acceleration_limit, "acceleration_limit")
 
@@ -134,7 +139,8 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
 
     def timed(self, timing: Timing) -> AnyLaw:
         """Return the law for a control period."""
-        if not self._feedback_size or timing.period == self.period:
+        same = timing.period == self.period
+        if same or (not self._feedback_size and approach(timing.period) == approach(self.period)):
             return self
         return replace(self, period=timing.period)
 
@@ -200,7 +206,7 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
     def _second_opinion(self, inputs: list[np.ndarray]) -> NumericCommand:
         solver: Any = self.solver
         m, levels = len(self.row_names), len(self.level_names)
-        Y, lower, upper, _, _ = self._rows_kernel(*inputs)
+        Y, lower, upper, *_ = self._rows_kernel(*inputs)
         Y = Y.reshape(m, -1)[:, : self.machine_size]
         found = solver.solve(Y, lower, upper, self._problem.ends)
         info = np.zeros((levels, PARTS))
@@ -243,7 +249,7 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
     ) -> list[Block]:
         """Append rows and the levels in order; return the blocks of the solver's results."""
         one = self._procedure
-        rows = [calls.block(one.layout.parts[k]) for k in one.inputs[:5]]
+        rows = [calls.block(one.layout.parts[k]) for k in one.inputs[:7]]
         calls.call(self._rows, values, rows)
         solved = [calls.block(one.layout.parts[name]) for name in one.outputs]
         calls.call(one, [*rows, start, status], solved)
@@ -272,12 +278,15 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
     @cached_property
     def _procedure(self) -> Any:
         problem = self._problem
+        return program("levels", problem.n, problem.ends, damps=self._damps, tolerance=TOLERANCE)
+
+    @property
+    def _damps(self) -> bool:
+        """Whether levels may be damped: where no limits bound all speeds."""
         bounded = self.joint_limits and all(
             np.isfinite(joint.velocity_limit).all() for joint in self.machine.joints
         )
-        damps = not bounded and np.isfinite(self.damped_above)
-        threshold = DAMPED_BELOW if damps else 0.0
-        return program("levels", problem.n, problem.ends, threshold=threshold, tolerance=TOLERANCE)
+        return not bounded and bool(np.isfinite(self.damped_above))
 
     @cached_property
     def _shapes(self) -> dict[str, tuple[int, int]]:
@@ -306,7 +315,9 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
         named = dict(zip((*self.needs, *self.measures), shaped[2:], strict=False))
         x, v, feedback = *shaped[:2], self._symbols.get("feedback")
         parts = Assembly(self.machine, self.levels, self.held, x, v, named, feedback)
-        limits = JointLimits(self.approach, self.acceleration_limit) if self.joint_limits else None
+        limits = JointLimits(
+            self.approach, self.acceleration_limit, self.joint_limits, self.fastest, self.period
+        )
         standing = None
         if self.contacts:
             standing = Standing(self.contacts, parts.frames, parts.state, named)
@@ -324,12 +335,23 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
         Y, lower, upper = problem.rows()
         width = -(-problem.n // 4) * 4
         wide = ca.horzcat(Y, ca.SX(Y.shape[0], width - problem.n))
-        rest = ca.vertcat(problem.rest(), ca.SX(width - problem.n, 1))
+        outputs = {"Y": ca.vec(wide.T), "lower": lower, "upper": upper}
+        return self._function("rows", {}, {**outputs, **self._damping(width)})
+
+    def _damping(self, width: int) -> dict[str, Any]:
+        """Return where damping pulls to, and when: nothing of it where there is none."""
+        problem, empty = self._problem, ca.SX(width, 1)
+        if not self._damps:
+            return {"rest": empty, "still": empty, "farthest": ca.SX(0), "threshold": ca.SX(0)}
+        hurry = problem.hurry(self.machine, self.fastest)
         mass = sum(float(body.moments.total) for body in self.machine.bodies)
-        farthest = min(self.damped_above, 1e100) * np.sqrt(mass)
-        outputs = {"Y": ca.vec(wide.T), "lower": lower, "upper": upper, "rest": rest}
-        outputs |= {"farthest": ca.SX(farthest)}
-        return self._function("rows", {}, outputs)
+        padding = ca.SX(width - problem.n, 1)
+        return {
+            "rest": ca.vertcat(problem.rest(approach(self.period)), padding),
+            "still": ca.vertcat(problem.still(), padding),
+            "farthest": self.damped_above * np.sqrt(mass) * (1 - hurry),
+            "threshold": widened(problem.asked, hurry, self.period),
+        }
 
     @cached_property
     def _rows_kernel(self) -> Kernel:
@@ -365,7 +387,7 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
         memory = ca.vertcat(results["solution"], results["status"])
         if problem.parts.grip is not None and self._feedback_size:
             rate = problem.parts.grip.rate
-            memory = ca.vertcat(memory, self._symbols["feedback"] + self.period * rate)
+            memory = ca.vertcat(memory, self._symbols["feedback"] + (self.period or 0.0) * rate)
         return inputs.u, signals, memory, results
 
     @cached_property

@@ -84,6 +84,15 @@ class WhitenedRows:
         """Return ``T^+ d = R^-1 P^T d``, row by row."""
         return self._columns.solve(self._columns.components(d))
 
+    def column_components(self, d: Matrix) -> Matrix:
+        """Return ``P^T d``."""
+        return ca.vertcat(ca.SX(0, d.shape[1]), *self._columns.components(d))
+
+    def inverse_triangle(self, right: Matrix) -> Matrix:
+        """Return ``R^-1 right``."""
+        rows = [right[j, :] for j in range(right.shape[0])]
+        return ca.vertcat(ca.SX(0, right.shape[1]), *self._columns.solve(rows))
+
     def combine(self, weights: Sequence[Matrix]) -> Matrix:
         """Return ``Q weights``."""
         return self.rows.combine(weights)
@@ -165,6 +174,24 @@ class RowSpace:
     def least(self, d: Matrix) -> Matrix:
         """Return y of least ``y . M y`` among those of least ``|A y - d|``: ``W (A W)^+ d``."""
         z = self._rows.combine(self._rows.weights(d))
+        return z if self._factor is None else self._factor.out(z)
+
+    def inverse_triangle(self) -> Matrix:
+        """Return ``R^-1`` (m x m), zero for rows that do not count."""
+        present = ca.diag(ca.vertcat(ca.SX(0, 1), *self._rows.rows.present))
+        return self._rows.inverse_triangle(present)
+
+    def along(self, z: Matrix) -> Matrix:
+        """Return ``Q^T z``."""
+        return ca.vertcat(ca.SX(0, z.shape[1]), *self._rows.along(z))
+
+    def components(self, d: Matrix) -> Matrix:
+        """Return ``P^T d``, so that ``least(d) = W Q R^-1 P^T d``."""
+        return self._rows.column_components(d)
+
+    def combine(self, weights: Matrix) -> Matrix:
+        """Return ``W Q weights``."""
+        z = self._rows.combine(ca.vertsplit(weights))
         return z if self._factor is None else self._factor.out(z)
 
     def multipliers(self, force: Matrix) -> Matrix:

@@ -15,6 +15,7 @@ from framefree.machine.joints import Continuous
 from framefree.machine.values import is_symbolic
 from framefree.motion import forces
 from framefree.simulate.errors import SimulationError
+from framefree.simulate.runners.mujoco_sliders import SlidersAsBodies
 
 Matrix = Any
 
@@ -66,7 +67,8 @@ class MjcfPart:
         """Return a machine, in numbers, as MJCF without what is left to us."""
         without = ["range", "velocity_limit"]  # data of controllers
         without += [] if self.actuators else ["actuator", "effort_limit"]
-        return to_mjcf(self.machine(machine), without=without)
+        machine = self.machine(machine)
+        return to_mjcf(SlidersAsBodies(machine).replaced(machine), without=without)
 
     def _writes(self, machine: Machine) -> bool:
         try:

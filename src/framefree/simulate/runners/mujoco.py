@@ -5,9 +5,9 @@ generalised forces: springs, dampers and interactions between frames, a fluid ot
 (its added mass by the acceleration that our own equations give), smooth Coulomb friction, damping
 and springs that differ between the axes of a joint, actuators and tendons that MJCF does not have,
 disturbances, and constraints of the user. Forces that resist velocity strongly, as friction of
-contacts does, are taken at the end of the step (`mujoco_drag`). Stops are off, and contacts unless
-they are asked for: then MuJoCo solves them (`mujoco_contacts`), and our forces of contact are left
-out.
+contacts does, are taken at the end of the step (`mujoco_drag`). Slider loops become bodies
+(`mujoco_sliders`). Stops are off, and contacts unless they are asked for: then MuJoCo solves them
+(`mujoco_contacts`), and our forces of contact are left out.
 """
 
 from collections.abc import Mapping
@@ -36,6 +36,7 @@ from framefree.simulate.runners.base import Clock, KeptRows, LoopStates, Runner
 from framefree.simulate.runners.mjcf_part import MjcfPart
 from framefree.simulate.runners.mujoco_contacts import EngineContacts
 from framefree.simulate.runners.mujoco_drag import drag_force
+from framefree.simulate.runners.mujoco_sliders import SlidersAsBodies
 from framefree.simulate.storage import Arrays
 from framefree.simulate.user_rows import held_over_steps, user_constraints
 
@@ -86,7 +87,6 @@ class MujocoRunner(Runner):
             *self.written.applied_by_us,
             *(f"constraint `{constraint.name}`" for constraint in user_constraints(rows)),
         ]
-        self.layout = loop.machine.layout("mujoco")
         self.control = control_kernel(loop)
         self.forces = compile(self._forces(), shapes={"time": (), "h": ()})
         self.drive = self._drive_kernel()
@@ -104,6 +104,7 @@ class MujocoRunner(Runner):
         values = self.constants.get("parameters", np.zeros(0))
         whole = self.loop.machine if self.contacts is None else self.contacts.machine
         machine = whole.with_parameters(values.tolist())
+        self.states = SlidersAsBodies(self.loop.machine.with_parameters(values.tolist()))
         text = self.written.text(machine)
         with mujoco_warnings():
             if self.contacts is None:
@@ -237,8 +238,7 @@ class MujocoRunner(Runner):
 
     def _set(self, state: LoopStates, data: Any) -> None:
         mujoco.mj_resetData(self.model, data)
-        data.qpos[:] = self.layout.x_to(state["x"])
-        data.qvel[:] = self.layout.v_to(state["x"], state["v"])
+        self.states.set(data, state["x"], state["v"])
 
     def _apply(self, data: Any, state: LoopStates, t: float, fixed: LoopStates) -> LoopStates:
         """Set inputs and our forces for a step from a state; return it with its new command."""
@@ -250,9 +250,9 @@ class MujocoRunner(Runner):
         u, force, drag = self.forces(**{name: inputs[name] for name in self.loop.symbols})
         if self.written.actuators:
             data.ctrl[:] = u
-        data.qfrc_applied[:] = self.layout.v_to(state["x"], force)
+        data.qfrc_applied[:] = self.states.force(data, force)
         if self.drags and drag.any():
-            turned = self.layout.v_to(state["x"], self.layout.v_to(state["x"], drag).T)
+            turned = self.states.force(data, self.states.force(data, drag).T)
             data.qfrc_applied[:] += drag_force(self.model, data, turned, dt)
         return state
 
@@ -260,8 +260,8 @@ class MujocoRunner(Runner):
         dt = self.clock.dt
         state = self._apply(self.data, state, t, fixed)
         mujoco.mj_step(self.model, self.data)
-        x = self.layout.x_from(self.data.qpos)
-        following = {**state, "x": x, "v": self.layout.v_from(x, self.data.qvel)}
+        x, v = self.states.state(self.data)
+        following = {**state, "x": x, "v": v}
         if self.data.warning.number[_BAD].any():
             # It would go on with other values in their place: what it says of them ends the run.
             following |= {name: np.full_like(following[name], np.nan) for name in ("x", "v")}

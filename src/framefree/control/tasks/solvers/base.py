@@ -5,7 +5,8 @@ solver says, all take the one nearest to the free motion in the sense of Gauss: 
 ``(a - a_free) . M (a - a_free)`` with ``a_free = M^-1 Q``.
 
 To add one, subclass `Solver` (a frozen dataclass) and give ``acceleration(problem)`` as casadi
-expressions.
+expressions, and ``steps(problem)``: how rows come one after the other, for where they must be
+damped (`framefree.control.tasks.damped_steps`).
 """
 
 from abc import ABC, abstractmethod
@@ -79,12 +80,34 @@ class TaskAcceleration:
         return cls(a, problem.M @ a - problem.Q, residuals)
 
 
+class RowSteps(NamedTuple):
+    """How a solver takes rows: M and Q, levels one after the other, and which rows are dependent.
+
+    Attributes
+    ----------
+    M, Q : (n x n), (n)
+        Of the motion that is left free.
+    levels : tuple of Level
+    tolerance : float
+        Share of a row below which it counts as dependent on those before.
+    """
+
+    M: Matrix
+    Q: Matrix
+    levels: tuple[Level, ...]
+    tolerance: float
+
+
 class Solver(ABC):
     """Base of all solvers that are compiled; see the contract at the top of this file."""
 
     @abstractmethod
     def acceleration(self, problem: TaskProblem) -> Matrix:
         """Return a (n) as a casadi expression."""
+
+    @abstractmethod
+    def steps(self, problem: TaskProblem) -> RowSteps:
+        """Return how it takes the rows of all levels but those that are exact."""
 
     def solve(self, problem: TaskProblem) -> TaskAcceleration:
         """Return the acceleration of a problem in numbers."""
@@ -130,6 +153,13 @@ def nearest(
     free = factor.out(factor.into(Q))
     space = RowSpace(rows.A, scales(levels), factor, tolerance)
     return free + space.least(rows.b - rows.A @ free), space.rank
+
+
+def together(problem: TaskProblem, semidefinite: bool, tolerance: float) -> RowSteps:
+    """Return the steps of a solver to which all rows have equal right."""
+    M = with_rows(problem.M, problem.all_levels) if semidefinite else problem.M
+    rows = stacked(problem.levels, M.shape[0])
+    return RowSteps(M, problem.Q, (rows,), tolerance)
 
 
 def with_rows(M: Matrix, levels: Sequence[Level]) -> Matrix:

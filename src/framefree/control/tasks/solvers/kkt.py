@@ -3,7 +3,15 @@
 from dataclasses import dataclass
 
 from framefree.control.qp.factor import SymmetricFactor
-from framefree.control.tasks.solvers.base import Matrix, Solver, TaskProblem, stacked, with_rows
+from framefree.control.tasks.solvers.base import (
+    Matrix,
+    RowSteps,
+    Solver,
+    TaskProblem,
+    stacked,
+    together,
+    with_rows,
+)
 from framefree.motion.constrained.algebra import MassFactor
 
 
@@ -36,3 +44,7 @@ class Kkt(Solver):
         Y = factor.into(rows.A.T)
         lam = SymmetricFactor(Y.T @ Y, drop=self.tolerance).solve(rows.b - Y.T @ free)
         return factor.out(free + Y @ lam)
+
+    def steps(self, problem: TaskProblem) -> RowSteps:
+        """Return all rows as one step; pivots are squares of shares."""
+        return together(problem, self.semidefinite, self.tolerance**0.5)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import casadi as ca
 
-from framefree.control.tasks.solvers.base import Matrix, Solver, TaskProblem, with_rows
+from framefree.control.tasks.solvers.base import Matrix, RowSteps, Solver, TaskProblem, with_rows
 from framefree.motion.constrained.algebra import MassFactor, RowSpace
 
 
@@ -35,13 +35,18 @@ class StrictPriority(Solver):
         z, basis = ca.SX(problem.M.shape[0], 1), []
         for level in levels:
             Y = factor.into(level.A.T)
-            space = RowSpace(_off(basis, Y).T, ca.sum1(Y**2).T, None, self.tolerance)
+            space = RowSpace(off(basis, Y).T, ca.sum1(Y**2).T, None, self.tolerance)
             z = z + space.least(level.b - Y.T @ (free + z))
             basis += space.basis
         return factor.out(free + z)
 
+    def steps(self, problem: TaskProblem) -> RowSteps:
+        """Return a step for each level."""
+        M = with_rows(problem.M, problem.all_levels) if self.semidefinite else problem.M
+        return RowSteps(M, problem.Q, problem.levels, self.tolerance)
 
-def _off(basis: list[Matrix], Y: Matrix) -> Matrix:
+
+def off(basis: list[Matrix], Y: Matrix) -> Matrix:
     """Return the columns of Y without their parts along an orthonormal basis."""
     for _ in range(2 if basis else 0):
         for known in basis:

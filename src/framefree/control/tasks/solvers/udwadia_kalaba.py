@@ -2,7 +2,15 @@
 
 from dataclasses import dataclass
 
-from framefree.control.tasks.solvers.base import Matrix, Solver, TaskProblem, nearest, with_rows
+from framefree.control.tasks.solvers.base import (
+    Matrix,
+    RowSteps,
+    Solver,
+    TaskProblem,
+    nearest,
+    together,
+    with_rows,
+)
 from framefree.motion.constrained.algebra import TOLERANCE
 
 
@@ -31,3 +39,7 @@ class UdwadiaKalaba(Solver):
         levels = problem.all_levels
         M = with_rows(problem.M, levels) if self.semidefinite else problem.M
         return nearest(M, problem.Q, levels, self.tolerance)[0]
+
+    def steps(self, problem: TaskProblem) -> RowSteps:
+        """Return all rows as one step."""
+        return together(problem, self.semidefinite, self.tolerance)

@@ -7,7 +7,7 @@ import numpy as np
 
 from framefree.control.law import ControlError
 from framefree.control.shared.gains import positive
-from framefree.control.tasks.solvers.base import Matrix, Solver, TaskProblem
+from framefree.control.tasks.solvers.base import Matrix, RowSteps, Solver, TaskProblem
 from framefree.control.tasks.solvers.udwadia_kalaba import UdwadiaKalaba
 
 
@@ -40,6 +40,11 @@ class Weighted(Solver):
         """Return a (n)."""
         M, Q = softened(problem, self.weight)
         return self.equality.acceleration(TaskProblem(M, Q, problem.levels[:1], problem.exact))
+
+    def steps(self, problem: TaskProblem) -> RowSteps:
+        """Return the steps of the first level; the others pull on the motion that it leaves."""
+        M, Q = softened(problem, self.weight)
+        return self.equality.steps(TaskProblem(M, Q, problem.levels[:1], problem.exact))
 
 
 def softened(problem: TaskProblem, weight: Any) -> tuple[Matrix, Matrix]:

@@ -19,10 +19,13 @@ from framefree.simulate import Run
 AXES = "xyz"
 
 
-def published_figures(run: Run, machine: Machine) -> tuple[Figure, ...]:
-    """Return what the publication plots of its run."""
+def published_figures(
+    run: Run, machine: Machine, names: tuple[str, str] = (LEFT, RIGHT)
+) -> tuple[Figure, ...]:
+    """Return what the publication plots of its run; `names` are those of the hands."""
     t, errors = run.t, HoldErrors(run)
-    poses, twists = hands(run, machine)
+    poses, twists = hands(run, machine, names)
+    left, right = names
     desired = run.reference["held.pose"][:, :3, 3]
     return (
         Figure.over_time(
@@ -30,7 +33,7 @@ def published_figures(run: Run, machine: Machine) -> tuple[Figure, ...]:
             "position (m)",
             t,
             {
-                **{f"E1 {axis}": poses[LEFT][:, k, 3] for k, axis in enumerate(AXES)},
+                **{f"E1 {axis}": poses[left][:, k, 3] for k, axis in enumerate(AXES)},
                 **{f"D {axis} *": desired[:, k] for k, axis in enumerate(AXES)},
             },
             caption="Dashed: where it is to be.",
@@ -45,14 +48,14 @@ def published_figures(run: Run, machine: Machine) -> tuple[Figure, ...]:
             "Published: position of the right hand E2",
             "position (m)",
             t,
-            {axis: poses[RIGHT][:, k, 3] for k, axis in enumerate(AXES)},
+            {axis: poses[right][:, k, 3] for k, axis in enumerate(AXES)},
         ),
         Figure.over_time(
             "Published: velocities of the right hand E2",
             "linear (m/s), angular (rad/s)",
             t,
             {
-                f"{kind} {axis}": twists[RIGHT][:, 3 * half + k]
+                f"{kind} {axis}": twists[right][:, 3 * half + k]
                 for half, kind in enumerate(("linear", "angular"))
                 for k, axis in enumerate(AXES)
             },
@@ -74,12 +77,14 @@ def published_figures(run: Run, machine: Machine) -> tuple[Figure, ...]:
     )
 
 
-def hands(run: Run, machine: Machine) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+def hands(
+    run: Run, machine: Machine, names: tuple[str, str] = (LEFT, RIGHT)
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """Return poses (rows, 4, 4) and body twists (rows, 6) of both hands, by their names."""
     eom = equations(machine)
-    poses = eom.kernel("body_pose")(run.x)
+    poses = {name: eom.kernel(f"frame_pose:{name}")(run.x) for name in names}
     twists = {
         name: np.einsum("tij,tj->ti", eom.kernel(f"jacobian:{name}")(run.x), run.v)
-        for name in (LEFT, RIGHT)
+        for name in names
     }
-    return {name: poses[:, machine.body_index[name]] for name in (LEFT, RIGHT)}, twists
+    return poses, twists

@@ -17,6 +17,7 @@ from framefree.control.tasks import (
     Weighted,
 )
 from framefree.gallery.machines.dual_arm import CENTER, HOLD, dual_arm
+from framefree.gallery.shared.scenario import Promise
 from framefree.machine import Machine
 from framefree.simulate import Run, simulate
 from framefree.simulate.measures import settling_time
@@ -54,12 +55,13 @@ def published_law(
     machine: Machine | None = None,
     gains: Any = (COUPLING_GAINS, CONTROL_GAINS),
     solver: Solver | None = None,
+    hands: tuple[str, str] = (LEFT, RIGHT),
 ) -> TaskControl:
     """Return the published law; by default with its gains, and a model without friction."""
     coupling, control = gains
     levels = (
-        (RigidCoupling(LEFT, RIGHT, HOLD, *coupling),),
-        (FrameControl(LEFT, "held", *control),),
+        (RigidCoupling(*hands, HOLD, *coupling),),
+        (FrameControl(hands[0], "held", *control),),
     )
     machine = dual_arm(damping=0.0) if machine is None else machine
     return TaskControl(machine, levels, Weighted(WEIGHT) if solver is None else solver)
@@ -138,6 +140,14 @@ class HoldErrors:
         """Return the time after which all errors stay below 5 percent of their peaks, s."""
         series = (self.coupling, self.control, self.velocity[:, :3], self.velocity[:, 3:])
         return max(settling_time(self.t, y, 0.05 * float(norm(y).max())) for y in series)
+
+
+def printed_promises(metrics: dict[str, float]) -> tuple[Promise, ...]:
+    """Return that the figures of a run are those that are published."""
+    return tuple(
+        Promise(f"`{key}` is {value} to the printed digits", abs(metrics[key] - value), 5e-5)
+        for key, value in PUBLISHED.items()
+    )
 
 
 def norm(values: np.ndarray) -> np.ndarray:
