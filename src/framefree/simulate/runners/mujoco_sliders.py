@@ -43,7 +43,7 @@ class SlidersAsBodies:
         """Return a machine like ours with bodies in place of slider loops."""
         if not self.sliders:
             return machine
-        shares = {loop.name: _Share(machine, loop, name) for loop, name in self._named}
+        shares = {loop.name: _SlidingBody(machine, loop, name) for loop, name in self._named}
         count = {share.giver: 0 for share in shares.values()}
         for share in shares.values():
             count[share.giver] += 1
@@ -118,14 +118,14 @@ class SlidersAsBodies:
             E = se3.compose(se3.inverse(loop.rest), G)
             a, b = (_twist(state, name) for name in (loop.frame_a, loop.frame_b))
             relative = b - se3.adjoint(se3.inverse(G)) @ a
-            axis, sign = ca.DM(loop.axis), _Share(machine, loop, "").sign
+            axis, sign = ca.DM(loop.axis), _SlidingBody(machine, loop, "").sign
             along.append(sign * ca.dot(axis, se3.position(E)))
             rates.append(sign * ca.dot(axis, se3.rotation(E) @ relative[:3]))
         outputs = [ca.densify(ca.vertcat(*values)) for values in (along, rates)]
         return compile(ca.Function("travel", [x, v], outputs))
 
 
-class _Share:
+class _SlidingBody:
     """Which body gives a share of its inertia to a slider, and the parts that replace the loop.
 
     It is that of frame b, and the new body slides from where frame a is; where b is fixed to the
