@@ -10,7 +10,7 @@ import numpy as np
 from simulate_machines import PD, pendulum
 
 from framefree.campaign import CampaignSubject, Simulations
-from framefree.simulate import Noise
+from framefree.simulate import Noise, Pulse
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,18 @@ def swings():
     }  # fmt: skip
     metrics = {"last": last_angle, "largest": lambda run: np.abs(run.x).max(axis=(1, 2))}
     return Simulations(metrics, machine, PD(machine), options=options)
+
+
+def pushed_swings():
+    """Return two rods under a plain function as a law, pushed at the first joint."""
+    machine = pendulum(2)
+    joint = machine.joints[0].name
+    return Simulations(
+        {"last": last_angle},
+        machine,
+        lambda t, x, v: -20 * x - 2 * v,
+        options={"duration": 0.05, "dt": 1e-3, "disturbances": (Pulse(joint, (1.0,)),)},
+    )
 
 
 @dataclass(frozen=True)

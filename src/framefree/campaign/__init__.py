@@ -6,6 +6,7 @@ The package may itself be called: ``framefree.campaign(subject, ...)`` is
 
 from framefree.campaign.campaigns import Campaign, campaign
 from framefree.campaign.errors import CampaignError
+from framefree.campaign.made import SubjectFrom
 from framefree.campaign.search import Falsification, Searched, falsify
 from framefree.campaign.sensitivity import SensitivityIndices, sensitivity
 from framefree.campaign.simulations import Simulations
@@ -36,6 +37,7 @@ __all__ = [
     "Searched",
     "SensitivityIndices",
     "Simulations",
+    "SubjectFrom",
     "Uniform",
     "Variation",
     "campaign",

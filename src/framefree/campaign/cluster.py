@@ -17,6 +17,7 @@ from typing import Any
 
 from framefree.campaign.errors import CampaignError
 from framefree.campaign.extras import needed
+from framefree.campaign.made import sendable
 from framefree.campaign.records import METRICS
 from framefree.campaign.store import JobPiece
 from framefree.campaign.subject import CampaignSubject, Finished
@@ -90,7 +91,8 @@ class DaskCluster:
         self.address, self.local = address, local
         self.keep, self.tries, self.patience = keep, tries, patience
         self._dask = needed("distributed", "a campaign on a cluster")
-        self._subject = needed("cloudpickle", "a campaign on a cluster").dumps(subject)
+        dumps = needed("cloudpickle", "a campaign on a cluster").dumps
+        self._subject = sendable(subject, dumps)
         self._name = sha256(self._subject).hexdigest()
 
     def run(self, pieces: Iterable[JobPiece], done: Done) -> None:

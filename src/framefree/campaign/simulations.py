@@ -12,8 +12,10 @@ from framefree.campaign.errors import CampaignError
 from framefree.campaign.records import METRICS, record_of
 from framefree.campaign.subject import CampaignSubject, Finished, Settings
 from framefree.campaign.varied import GAIN, SEED, VariedNumbers, with_gains
+from framefree.control.law import AnyLaw
 from framefree.errors import FramefreeWarning
 from framefree.simulate import RepeatedSimulation, Run, SimulationError
+from framefree.simulate.arguments import checked_law
 from framefree.simulate.describe import described, machine_data
 from framefree.simulate.options import named
 
@@ -69,6 +71,10 @@ class Simulations(CampaignSubject):
         for name in ("duration", "dt"):
             if name not in self.options:
                 raise CampaignError(f"`options` must have `{name}`")
+        if self.law is not None and not isinstance(self.law, AnyLaw):  # a plain function
+            period = self.options.get("control_dt") or self.options["dt"]
+            object.__setattr__(self, "law", checked_law(self.machine, self.law, self.reference))
+            object.__setattr__(self, "options", {**self.options, "control_dt": period})
         for name, bound in self.promises.items():
             if name not in self.metrics:
                 raise CampaignError(f"there is no metric `{name}` for the promise of that name")

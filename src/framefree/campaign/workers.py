@@ -14,6 +14,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from framefree.campaign.errors import CampaignError
+from framefree.campaign.made import sendable
 from framefree.campaign.records import METRICS
 from framefree.campaign.store import JobPiece
 from framefree.campaign.subject import CampaignSubject, Finished
@@ -110,6 +111,7 @@ class WorkerPool:
     ) -> None:
         if count < 1:
             raise CampaignError(f"`workers` must be a whole number from 1 on, got {count}")
+        sendable(subject)
         self.subject, self.keep = subject, keep
         self.tries, self.patience = tries, patience
         self.replaced = 0
