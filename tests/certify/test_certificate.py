@@ -13,6 +13,7 @@ from framefree.certify.subject import Subject
 from framefree.gallery.machines.auv import auv
 from framefree.geometry import Moments
 from framefree.machine import Body, Free, Joint, Machine, Prismatic, Revolute, Spherical, Universal
+from framefree.motion.tree import Tree
 
 LENGTH, CENTER, MASS, INERTIA = 0.7, (0.3, 0.4), (2.0, 1.5), (0.05, 0.08)
 
@@ -85,6 +86,27 @@ def test_an_endless_slide_is_bounded_from_below_alone():
     assert proved.high is None
     (slide,) = unbounded_slides(crane())
     assert (slide.coordinate, slide.turning) == ("trolley", "post")
+
+
+def test_endless_slides_along_upright_axes_move_nothing_away():
+    """A lift, two turns and a quill, all upright: nothing tilts, and the arm's angle is all."""
+    arm, weight, quill = two_links(), 3.0, 0.5
+    bodies = [Body("lift", Moments.of_body(weight, (0, 0, 0), 0.1 * np.eye(3))), *arm.bodies,
+              Body("quill", Moments.of_body(quill, (0, 0, -0.1), 0.01 * np.eye(3)))]  # fmt: skip
+    first, second = arm.joints
+    joints = [
+        Joint("lift", Prismatic("z"), "world", "lift"),
+        Joint("first", first.kind, "lift", "a"),
+        second,
+        Joint("quill", Prismatic("z"), "b", "quill", parent_pose=(0.6, 0, 0)),
+    ]
+    machine = Machine(bodies, joints)
+    x = np.zeros((2001, 4))
+    x[:, 2] = np.linspace(0, np.pi, 2001)
+    values = np.linalg.eigvalsh(Tree(machine).kernel("mass")(x))
+    proved = proved_bounds(machine)
+    assert values.min() * (1 - 1e-6) <= proved.low <= values.min()
+    assert values.max() <= proved.high <= values.max() * (1 + 1e-6)
 
 
 def test_the_bounds_of_the_vehicle_with_arm_are_those_that_were_found():

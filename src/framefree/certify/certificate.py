@@ -10,6 +10,9 @@ energy of all that hangs on the move less d |v|^2 of its velocities, whatever th
 is linear in d and the Qs: the best of them is a semidefinite program. From above likewise, with the
 signs turned.
 
+Twists y are those that the moves before can give (`reached_twists`): those of a machine whose axes
+are all upright do not tilt it, and a slide without end along them then moves nothing away.
+
 Where a turn goes all the way round, it is enough to look at Qs that do not change by turning (a Q
 may be replaced by its mean over all turns), and one inequality is left. The same with balls. Over a
 range the inequality is a polynomial in displacement, or in (c, s) = (cos, sin) of half the angle:
@@ -29,7 +32,16 @@ from functools import cached_property
 
 import numpy as np
 
-from framefree.certify.moves import BALL, ROOT, SLIDE, TURN, SingleMove, carried
+from framefree.certify.moves import (
+    BALL,
+    ROOT,
+    SLIDE,
+    TURN,
+    SingleMove,
+    carried,
+    reached_twists,
+    sliding,
+)
 from framefree.certify.semidefinite import Affine, ConeRows, Gram, Variables
 
 MARGINS = (1e-8, 1e-7, 1e-6, 1e-5)
@@ -79,7 +91,9 @@ class _BoundProgram:
         felt = np.concatenate([np.zeros(0), *sizes])
         self.unit = float(felt.min() if sign > 0 else felt.max())
         self.floor = LIGHT * max(float(np.trace(P)) for P in self._carried)
-        self.bases = [_basis(move) for move in moves]
+        self.reached = reached_twists(moves)
+        self.bases = [_distinct(_basis(move), U)
+                      for move, U in zip(moves, self.reached, strict=True)]  # fmt: skip
         self.own = [self.variables.take(len(basis)) for basis in self.bases]
         self.inequalities: list[_Inequality] = []
         for i in range(len(moves)):
@@ -101,7 +115,7 @@ class _BoundProgram:
             if other.parent == i:
                 P = P.plus(self._Q(k).seen(other.A))
         n = move.S.shape[1]
-        T = move.S if move.kind == ROOT else np.hstack([np.eye(6), move.S])
+        T = np.hstack([self.reached[i], move.S])
         if not T.shape[1]:
             return
         minus = np.zeros((T.shape[1],) * 2)
@@ -110,10 +124,11 @@ class _BoundProgram:
         left = P.seen(T).plus(Affine(rotors, ((0, -self.unit * minus),)))
         size = np.diag(T.T @ self._carried[i] @ T) + np.diag(rotors)
         W = np.diag(1 / np.sqrt(np.maximum(size, self.floor)))
-        parts = [part.seen(W) for part in _powers(move, left, self._Q(i))]
+        before = np.hstack([self.reached[i], np.zeros((6, n))])  # y of all that F speaks of
+        parts = [part.seen(W) for part in _powers(move, left, self._Q(i), before)]
         signed = [Affine(self.sign * p.constant).plus(Affine(0 * p.constant, p.terms), self.sign)
                   for p in parts]  # fmt: skip
-        self.inequalities.append(_Inequality(move, signed, self.variables))
+        self.inequalities.append(_Inequality(move, signed, _tilting(before), self.variables))
 
     def solve(self) -> np.ndarray | None:
         """Return values of all variables; None where the solver finds none."""
@@ -147,7 +162,9 @@ class _Inequality:
     (c, s). Without a range G alone shows it, with one also N.
     """
 
-    def __init__(self, move: SingleMove, F: Sequence[Affine], variables: Variables) -> None:
+    def __init__(
+        self, move: SingleMove, F: Sequence[Affine], tilting: Sequence[int], variables: Variables
+    ) -> None:
         self.F, self.m = list(F), len(F[0].constant)
         blocks = (len(self.F) + 1) // 2
         self.multiplier = _multiplier(move) if blocks > 1 and move.ranged else ()
@@ -159,7 +176,7 @@ class _Inequality:
             self.weight = Gram(_powers_of(blocks - 1, self.m), self.m, variables)
         elif blocks > 1:
             # The displacement comes with angular velocities across the axis alone.
-            basis = [*_powers_of(1, self.m), (1, 3), (1, 4)]
+            basis = [*_powers_of(1, self.m), *((1, k) for k in tilting)]
             self.gram = Gram(basis, self.m, variables)
 
     def put(self, rows: "ConeRows", margin: float) -> None:
@@ -217,6 +234,23 @@ def _basis(move: SingleMove) -> list[np.ndarray]:
     return [_pairs((i, j)) for j in range(6) for i in range(j + 1)]
 
 
+def _distinct(basis: list[np.ndarray], U: np.ndarray) -> list[np.ndarray]:
+    """Return those of a basis of Qs that differ on the twists U."""
+    chosen: list[np.ndarray] = []
+    seen = np.zeros((U.shape[1] ** 2, 0))
+    for Q in basis:
+        wider = np.column_stack([seen, (U.T @ Q @ U).ravel()])
+        if U.shape[1] == 6 or np.linalg.matrix_rank(wider, tol=1e-9) > len(chosen):
+            chosen.append(Q)
+            seen = wider
+    return chosen
+
+
+def _tilting(wide: np.ndarray) -> list[int]:
+    """Return the columns of twists that a slide along z takes elsewhere."""
+    return [k for k, moved in enumerate((sliding() @ wide).T) if np.abs(moved).max() > 1e-9]
+
+
 def _pairs(*places: tuple[int, int]) -> np.ndarray:
     Q = np.zeros((6, 6))
     for i, j in places:
@@ -224,18 +258,21 @@ def _pairs(*places: tuple[int, int]) -> np.ndarray:
     return Q
 
 
-def _powers(move: SingleMove, left: Affine, Q: Affine) -> list[Affine]:
-    """Return the coefficients of left - X^-T Q X^-1, which is 0 for the motions of the move."""
+def _powers(move: SingleMove, left: Affine, Q: Affine, wide: np.ndarray) -> list[Affine]:
+    """Return the coefficients of left - X^-T Q X^-1, which is 0 for the motions of the move.
+
+    `wide` (6, n) are the twists y after X of what the inequality speaks of.
+    """
     if move.kind == ROOT:
         return [left]
     n = len(left.constant)
-    wide = np.eye(6, n)
+    if move.kind == SLIDE and not _tilting(wide):
+        return [left.plus(Q.seen(wide), -1.0)]
     if move.kind == SLIDE:
         # X^-1 = I + q E, with q = middle + half t; half 1 where the range is endless.
         middle = (move.lower + move.upper) / 2 if move.ranged else 0.0
         half = (move.upper - move.lower) / 2 if move.ranged else 1.0
-        E = np.zeros((6, 6))
-        E[0, 4], E[1, 3] = -1.0, 1.0  # v before = v after - w x (q z)
+        E = -sliding()  # v before = v after - w x (q z)
         X0, X1 = np.eye(6) + middle * E, half * E
         quadratic = [
             Q.seen(X0 @ wide),

@@ -36,6 +36,8 @@ from framefree.motion.tree.links import Link, links_of
 from framefree.motion.tree.slopes import moving_links
 
 ROOT, TURN, SLIDE, BALL = "root", "turn", "slide", "ball"
+SAME = 1e-12
+"""Directions that differ by less than this are the same."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,58 @@ def carried(moves: Sequence[SingleMove]) -> list[np.ndarray]:
         if moves[i].parent >= 0:
             total[moves[i].parent] = total[moves[i].parent] + moves[i].A.T @ total[i] @ moves[i].A
     return total
+
+
+def reached_twists(moves: Sequence[SingleMove]) -> list[np.ndarray]:
+    """Return a basis (6, k) of the twists that each move may see, turned by it in any way.
+
+    All that the moves before can give, in its frame; it is the identity where these are all. Where
+    some are not moved by sliding along z, they come first. Roots see none.
+    """
+    seen: list[np.ndarray] = []
+    after: list[np.ndarray] = []
+    for move in moves:
+        before = np.zeros((6, 0)) if move.kind == ROOT else move.A @ after[move.parent]
+        U, size = _span(before), -1
+        while U.shape[1] != size:
+            size = U.shape[1]
+            U = _span(np.hstack([U, *(g @ U for g in _generators(move))]))
+        seen.append(U)
+        after.append(_span(np.hstack([U, move.S])))
+    return seen
+
+
+def sliding() -> np.ndarray:
+    """Return the slope (6, 6) of X by a displacement along z: v after = v before + w x (q z)."""
+    E = np.zeros((6, 6))
+    E[0, 4], E[1, 3] = 1.0, -1.0
+    return E
+
+
+def _generators(move: SingleMove) -> list[np.ndarray]:
+    """Return slopes of X at rest: what it does to twists without end stays in their span."""
+    x, y, z = _turning()
+    turns = {TURN: [z], BALL: [x, y, z]}.get(move.kind, [])
+    return [_both(turn) for turn in turns] + ([sliding()] if move.kind == SLIDE else [])
+
+
+def _turning() -> list[np.ndarray]:
+    """Return the slopes (3, 3) of turns about x, y and z."""
+    return [np.cross(np.eye(3), axis) for axis in np.eye(3)]
+
+
+def _span(columns: np.ndarray) -> np.ndarray:
+    """Return an orthonormal basis of the span; those that sliding along z does not move first."""
+    sizes = np.linalg.norm(columns, axis=0)
+    if not np.any(sizes):
+        return np.zeros((6, 0))
+    unit = columns[:, sizes > 0] / sizes[sizes > 0]
+    U, values, _ = np.linalg.svd(unit)
+    rank = int((values > SAME * values[0]).sum())
+    if rank == 6:
+        return np.eye(6)
+    _, _, V = np.linalg.svd(sliding() @ U[:, :rank])
+    return U[:, :rank] @ V.T[:, ::-1]
 
 
 def _steps(link: Link, joint: Joint) -> list[_Step] | None:
