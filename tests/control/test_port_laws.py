@@ -15,6 +15,7 @@ from framefree.control.port import (
     Capsule,
     EndEffectorControl,
     HalfSpace,
+    Port,
     PoseControl,
     Sphere,
     VelocityControl,
@@ -247,6 +248,19 @@ def test_the_port_explains_a_recorded_run():
     for k in (0, 20, 50):
         J = eom.jacobian(run.x[k], machine.bodies[1].name)
         assert np.allclose(rest[k], J.T @ np.array([0, 2.0, 0, 0, 0, 0]), atol=1e-9)
+    # The same of a tunable machine, of many trajectories with numbers of their own.
+    name = machine.bodies[1].name
+    tunable = machine.tunable(f"{name}.mass")
+    mass = np.array([[0.3], [1.7]])
+    runs = ff.simulate(
+        tunable, duration=0.02, dt=1e-3, disturbances=[push], record=("acceleration",),
+        parameters=mass, progress=False,
+    )  # fmt: skip
+    rests = Port(tunable).residual_of(runs, mass)
+    for i in (0, 1):
+        J = eom.jacobian(runs.x[i, 20], name)
+        assert np.allclose(rests[i, 20], J.T @ np.array([0, 2.0, 0, 0, 0, 0]), atol=1e-9)
+    assert np.abs(Port(tunable).residual_of(runs) - rests).max() > 0.1  # with other numbers
     without = ff.simulate(machine, duration=0.01, dt=1e-3)
     with pytest.raises(ControlError, match="has no accelerations"):
         VirtualPort(machine).residual_of(without)

@@ -10,6 +10,9 @@ from framefree.control.port.pose import PoseControl
 from framefree.control.port.realise import VirtualPort
 from framefree.control.port.velocity import VelocityControl
 
+Port = VirtualPort
+"""The virtual port by its short name."""
+
 __all__ = [
     "Avoidance",
     "Capsule",
@@ -19,6 +22,7 @@ __all__ = [
     "Misfit",
     "Moving",
     "Obstacle",
+    "Port",
     "PortLaw",
     "PoseControl",
     "Sphere",

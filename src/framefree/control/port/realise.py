@@ -122,11 +122,17 @@ class VirtualPort:
         """
         return self._explained(x, v, a, None, parameters)[2]
 
-    def residual_of(self, run: Any) -> np.ndarray:
+    def residual_of(self, run: Any, parameters: Any = None) -> np.ndarray:
         """Return `residual` at every row of a run, (rows, n) or (batch, rows, n).
 
         The run must be of the same joints and inputs, with accelerations recorded:
         ``simulate(..., record=("acceleration", ...))``.
+
+        Parameters
+        ----------
+        run : Run
+        parameters : mapping, (n,) or (batch, n), optional
+            Values of the tunable numbers, as they were given to `simulate`; by default their own.
 
         Raises
         ------
@@ -147,7 +153,9 @@ class VirtualPort:
             )
         rows = parts[0].shape[:-1]
         flat = [part.reshape(-1, part.shape[-1]) for part in parts]
-        return self.residual(*flat).reshape(*rows, self.model.n)
+        if np.ndim(parameters) == 2:  # one row of values for each trajectory
+            parameters = np.repeat(np.asarray(parameters, float), rows[-1], axis=0)
+        return self.residual(*flat, parameters).reshape(*rows, self.model.n)
 
     def _explained(
         self, x: Any, v: Any, a: Any, u: Any, parameters: Any
