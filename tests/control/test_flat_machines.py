@@ -253,3 +253,13 @@ def test_the_flat_point_of_inclined_propellers_is_the_published_one():
 def test_what_is_not_flat_is_refused(make, message):
     with pytest.raises(ControlError, match=message):
         make()
+
+
+def test_tunable_numbers_count_at_their_defaults():
+    """And a body without mass has no share in the center of mass."""
+    machine = hexacopter((0.3,))
+    tunable = FlatReference(machine.tunable("body.mass"), WAY).sample(0.9)
+    expected = FlatReference(machine, WAY).sample(0.9)
+    assert all(np.array_equal(tunable[name], expected[name]) for name in "xva")
+    hook = machine.attach(Body("hook", None), Joint("turn", Revolute("z"), "link0", "hook"))
+    assert np.allclose(FlatReference(hook, WAY).sample(0.9)["x"][:7], expected["x"][:7])

@@ -17,10 +17,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
-import numpy as np
 
 from framefree.control.law import ControlError
-from framefree.control.prototype.parameters import PairParameters
+from framefree.control.prototype.parameters import KINDS, PairParameters
 from framefree.control.references.thrust import flying_joint
 from framefree.control.shared.gains import positive
 from framefree.geometry import quaternion
@@ -53,7 +52,8 @@ class BoundedErrors:
     def check(self, machine: Machine, pairs: Sequence[PairParameters]) -> None:
         """Refuse machines that do not fly, and prototypes that are not fixed to the world."""
         _ = flying_joint(machine)
-        if not all(total > 0 for total in self._totals(pairs)):
+        numbers = [total for total in self._totals(pairs) if not isinstance(total, ca.SX)]
+        if not all(total > 0 for total in numbers):
             raise ControlError(
                 "bounded errors need inertia, damping and stiffness of a frame seen from the world"
             )
@@ -90,12 +90,11 @@ class BoundedErrors:
         return e * share, rate * share
 
     @staticmethod
-    def _totals(pairs: Sequence[PairParameters]) -> list[float]:
+    def _totals(pairs: Sequence[PairParameters]) -> list[Any]:
         """Return mass, damping and stiffness of all that is seen from the world."""
         fixed = [pair for pair in pairs if pair.a == WORLD]
-        kinds = ("inertia", "damping", "stiffness")
-        moments = [[getattr(pair, kind) for pair in fixed] for kind in kinds]
-        return [float(np.sum([m.total for m in some if m is not None])) for some in moments]
+        moments = [[getattr(pair, kind) for pair in fixed] for kind in KINDS]
+        return [sum((m.total for m in some if m is not None), 0.0) for some in moments]
 
 
 def _length(vector: Matrix) -> Matrix:

@@ -115,10 +115,11 @@ def flying_coordinates(machine: Machine, wxyz: Matrix, center: Matrix, inside: M
 
 def center_of_mass(machine: Machine, x: Matrix, bodies: Iterable[str] | None = None) -> Matrix:
     """Return the center (3) of the mass of some bodies, by default all, at x, in world axes."""
+    machine = machine.numeric
     chosen = {body.name for body in machine.bodies} if bodies is None else set(bodies)
     total, moment = 0.0, ca.SX(3, 1)
     for body, G in zip(machine.bodies, equations(machine.tree).at(x).poses, strict=True):
-        if body.name in chosen:
+        if body.name in chosen and body.inertia is not None:
             moment += body.moments.total * (G[:3, :3] @ ca.SX(body.moments.center) + G[:3, 3])
             total += body.moments.total
     return moment / total
