@@ -16,6 +16,46 @@ from framefree.simulate import Run
 
 LONG = 180_000
 """Milliseconds: a machine without graphics draws slowly."""
+FAULTS = """() => {
+  const found = [];
+  const seen = (e) => { const s = getComputedStyle(e); const r = e.getBoundingClientRect();
+    return s.visibility !== "hidden" && s.display !== "none" && r.width > 0 && r.height > 0; };
+  const words = (e) => e.textContent.trim().slice(0, 40);
+  // Text that is cut off: wider than what holds it, where nothing scrolls.
+  const texts = "h1,h2,h3,p,td,th,summary,.badge,.caption,.key,.number";
+  for (const e of document.querySelectorAll(texts)) {
+    if (!seen(e)) continue;
+    if (e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).display !== "inline")
+      found.push(["cut", words(e)]);
+    const box = e.closest(".scroll, .card");
+    if (box && e.getBoundingClientRect().right > box.getBoundingClientRect().right + 1)
+      found.push(["beyond its card", words(e)]);
+  }
+  if (document.documentElement.scrollWidth > innerWidth) found.push(["page", "scrolls sideways"]);
+  // Labels of one figure that lie over each other, and figures without a drawn line.
+  for (const figure of document.querySelectorAll(".figure")) {
+    const title = words(figure.closest(".card").querySelector("h3"));
+    const labels = [...figure.querySelectorAll(
+      ".xtick text, .ytick text, .xtitle, .ytitle, .legendtext")].filter(seen);
+    const boxes = labels.map((e) => e.getBoundingClientRect());
+    for (let i = 0; i < boxes.length; i++) for (let j = 0; j < i; j++) {
+      const a = boxes[i], c = boxes[j];
+      const across = Math.min(a.right, c.right) - Math.max(a.left, c.left);
+      const down = Math.min(a.bottom, c.bottom) - Math.max(a.top, c.top);
+      if (across > 2 && down > 3)
+        found.push(["overlap", title, words(labels[i]), words(labels[j])]);
+    }
+    const outer = figure.getBoundingClientRect();
+    labels.forEach((e, i) => { const r = boxes[i];
+      if (r.left < outer.left - 1 || r.right > outer.right + 1 || r.top < outer.top - 1 ||
+          r.bottom > outer.bottom + 1) found.push(["outside", title, words(e)]); });
+    const drawn = [...figure.querySelectorAll(
+      ".scatterlayer path.js-line, .scatterlayer .point, .scatterlayer .js-fill")];
+    if (!drawn.some((e) => (e.getAttribute("d") || "").length > 3)) found.push(["empty", title]);
+  }
+  return found;
+}"""
+"""What of a page cannot be read: text cut off, labels over each other, figures without a line."""
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +108,37 @@ def test_everything_is_drawn(page):
     assert "angle (rad)" in page.locator(".figure").inner_text()
     assert page.locator(".promises .good").count() == 1
     assert "WebGL is not supported" not in page.inner_text("body")
+
+
+def test_nothing_is_cut_off_and_no_label_covers_another(page):
+    assert page.evaluate(FAULTS) == []
+
+
+def test_the_check_of_a_page_can_fail(page):
+    """A long word in a narrow cell, and a figure whose lines are gone."""
+    page.evaluate(
+        "() => { const td = document.querySelector('.promises td:nth-child(2)');"
+        "  window.kept = td.innerHTML; td.style.cssText = 'display:block;width:20px;white-space:"
+        "nowrap;overflow:hidden'; const trace = document.querySelector('.scatterlayer');"
+        "  window.trace = trace.innerHTML; trace.innerHTML = ''; }"
+    )
+    kinds = {fault[0] for fault in page.evaluate(FAULTS)}
+    page.evaluate(
+        "() => { const td = document.querySelector('.promises td:nth-child(2)');"
+        "  td.style.cssText = ''; document.querySelector('.scatterlayer').innerHTML ="
+        "  window.trace; }"
+    )
+    assert {"cut", "empty"} <= kinds
+
+
+def test_keys_move_the_machine(page):
+    set_time(page, 0.0)
+    before = page.locator(".scene").get_attribute("data-shown")
+    page.locator(".scene").focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("b => document.querySelector('.scene').dataset.shown !== b", arg=before)
+    assert page.locator(".controls output").inner_text().startswith("0.010")
+    set_time(page, 0.0)
 
 
 def test_no_button_uploads_data(page):
@@ -150,6 +221,10 @@ def test_it_fits_a_phone(browser, folder):
     sizes = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
     assert sizes[0] <= sizes[1]
     assert page.locator(".controls button").is_visible()
+    assert page.evaluate(FAULTS) == []
+    page.set_viewport_size({"width": 1100, "height": 800})
+    page.wait_for_timeout(500)
+    assert page.evaluate(FAULTS) == []
     assert page.errors == []
     page.close()
 

@@ -221,3 +221,23 @@ def test_lines_in_space_keep_their_gaps_and_ends():
         Figure("Trace", "x (m)", "y (m)", lines)
     with pytest.raises(ReportError, match="z of the length of x"):
         Line("bent", [0, 1], [0, 1], z=[0, 1, 2])
+
+
+@pytest.mark.slow
+def test_a_page_of_a_million_rows_is_small(tmp_path, swing_run):
+    """Below 8 MB, with noise in every curve, which no thinning makes smaller."""
+    rows, rng = 1_000_000, np.random.default_rng(0)
+
+    def long(array):
+        return rng.normal(size=(rows, *array.shape[1:]))
+
+    run = replace(
+        swing_run,
+        t=np.arange(rows) * 1e-3,
+        x=long(swing_run.x),
+        v=long(swing_run.v),
+        u=long(swing_run.u),
+        reference={name: long(value) for name, value in swing_run.reference.items()},
+        signals={name: long(value) for name, value in swing_run.signals.items()},
+    )
+    assert run.report(tmp_path / "long.html").stat().st_size < 8e6

@@ -24,6 +24,9 @@ SIZE = 900.0
 
 MARGIN = 60.0
 
+LARGEST = 0.25
+"""Longest half axis of an ellipsoid that stands for a body, in sizes of the machine."""
+
 _VIEW = np.array([1.0, -1.25, 0.75])
 _LIGHT = np.array([0.35, -0.65, 0.9])
 _BODY_COLOR = (0.45, 0.58, 0.75, 0.85)
@@ -87,12 +90,16 @@ def svg(machine: Machine, x: np.ndarray, *, collision: bool = False) -> str:
     shown = _add_shapes(scene, machine, poses, "collision" if collision else "visual")
     if not shown and not collision:
         shown = _add_shapes(scene, machine, poses, "collision")
+    _add_skeleton(scene, machine, poses)
+    low, high = scene.bounds()
     for body in machine.bodies:
         if body.name not in shown:
-            _add_ellipsoid(scene, body, poses[body.name])
-    _add_skeleton(scene, machine, poses)
+            _add_ellipsoid(scene, body, poses[body.name], float(np.linalg.norm(high - low)))
     _add_ground(scene)
     words = f"{len(machine.bodies)} bodies, {machine.nv} velocities, {machine.nu} inputs"
+    missing = sum(shape.kind == "mesh" and faces_of(shape) is None for shape in machine.geometry)
+    if missing:
+        words += f"; {missing} mesh files were not found or not read: give `packages`"
     return scene.text(machine.name or "machine", words)
 
 
@@ -127,11 +134,17 @@ def _add_shapes(
     return shown
 
 
-def _add_ellipsoid(scene: _Scene, body: Any, pose: np.ndarray) -> None:
-    """Draw the ellipsoid of uniform density with the body's inertia."""
+def _add_ellipsoid(scene: _Scene, body: Any, pose: np.ndarray, reach: float) -> None:
+    """Draw the ellipsoid of uniform density with the body's inertia.
+
+    Numbers of a model file may be far from any real body: one that would be larger than a part of
+    the machine's size is drawn smaller.
+    """
     if body.massless or is_symbolic(body.moments.total):
         return
     half, on_body = inertia_ellipsoid(body.moments, 0.2)
+    if reach > 0.3 * float(half.max()):  # a single body is its own measure
+        half = half * min(1.0, LARGEST * reach / float(half.max()))
     at = pose @ on_body
     faces = [at[:3, :3] @ face + at[:3, 3:] for face in ellipsoid(half)]
     scene.solid(faces, _BODY_COLOR, body.name)
