@@ -8,7 +8,8 @@ K and D being the slopes of all forces of the machine itself, servos within thei
 An explicit integrator is unstable where one of them that should decay grows from step to step.
 That cannot be where all of them are slow enough (`DISC`). Of long machines only the largest is
 looked for at first, by Arnoldi's method: M, K and D as a whole are large then, their products with
-one vector are not.
+one vector are not. In joint coordinates of very long chains it finds rates that are too large; all
+are then looked at after all.
 """
 
 from functools import partial
