@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from framefree.benchmarks import (
+    board,
     campaign,
     chain,
     contact,
@@ -36,5 +37,6 @@ BENCHMARKS: dict[str, Callable[[], dict[str, object]]] = {
     "fmu": fmu.run,
     "view": view.run,
     "campaign": campaign.run,
+    "board": board.run,
 }
 """Benchmark name to the function that measures it and gives its figures."""

@@ -23,7 +23,7 @@ from framefree.export.recording import LoopRecord, RecordedLoop
 from framefree.kernel import compile
 from framefree.kernel.c_source import identifier
 from framefree.kernel.expression import ExpressionProgram
-from framefree.kernel.loops import Calls
+from framefree.kernel.loops import Calls, Constant
 from framefree.simulate.columns import state_channels
 from framefree.simulate.estimation import Estimated
 from framefree.simulate.law_side import LawInputs, LawSide, Measurement, Pending
@@ -42,6 +42,18 @@ class _GivenReference(Reference):
     def at(self, t: Matrix) -> dict[str, Matrix]:
         """Return the signals."""
         return dict(self.signals)
+
+
+class _Predicted(NamedTuple):
+    """In the place of a predictor: the state that was predicted before."""
+
+    lead: float
+    x: Matrix
+    v: Matrix
+
+    def __call__(self, *_: Any) -> tuple[Matrix, Matrix]:
+        """Return it."""
+        return self.x, self.v
 
 
 class _Slot(NamedTuple):
@@ -88,7 +100,9 @@ class Controller:
             name: self._matrix(slot)
             for name, slot in zip(self.law.needs, self.reference, strict=True)
         }
-        return replace(self.loop.law_side, reference=_GivenReference(given))
+        predictor: Any = self._prediction
+        reference = _GivenReference(given)
+        return replace(self.loop.law_side, reference=reference, predictor=predictor)
 
     def _matrix(self, slot: _Slot) -> Matrix:
         rows, columns = ca.SX(slot.simulated).shape
@@ -210,7 +224,47 @@ class Controller:
         return ca.SX(0, 1)
 
     @cached_property
+    def _prediction(self) -> _Predicted | None:
+        """Symbols of the state that is predicted."""
+        predictor, model = self.loop.predictor, self.law.machine
+        if predictor is None:
+            return None
+        x, v = ca.SX.sym("x_ahead", model.nx), ca.SX.sym("v_ahead", model.nv)
+        return _Predicted(predictor.lead, x, v)
+
+    @cached_property
     def _estimated(self) -> Estimated:
+        """What is known; before a prediction, as symbols of its own."""
+        known = self._known
+        if self._prediction is None:
+            return known
+
+        def cut(value: Matrix) -> Matrix:
+            return ca.SX.sym("known", *ca.SX(value).shape)
+
+        return Estimated(
+            cut(known.x),
+            cut(known.v),
+            None if known.force is None else cut(known.force),
+            cut(known.memory),
+            {name: cut(value) for name, value in known.signals.items()},
+            {name: cut(value) for name, value in known.readings.items()},
+        )
+
+    @property
+    def _cuts(self) -> list[tuple[str, Matrix, Matrix]]:
+        """Names, symbols and values of what is known before a prediction."""
+        cut, known = self._estimated, self._known
+        pairs = [("x", cut.x, known.x), ("v", cut.v, known.v), ("memory", cut.memory, known.memory)]
+        if known.force is not None:
+            pairs.append(("force", cut.force, known.force))
+        for group in ("signals", "readings"):
+            values = getattr(known, group)
+            pairs += [(n, symbol, values[n]) for n, symbol in getattr(cut, group).items()]
+        return [pair for pair in pairs if pair[1].numel()]
+
+    @cached_property
+    def _known(self) -> Estimated:
         """What is known, by the symbols of sensors and memory."""
         estimation = self.loop.estimation
         measured = self._symbol("x"), self._symbol("v")
@@ -317,37 +371,119 @@ class Controller:
     def _program(
         self, kind: str, outputs: Mapping[str, Matrix], column: Matrix
     ) -> ExpressionProgram | Calls:
-        """Return a program from all inputs; with a law of native calls, one of calls."""
+        """Return a program from all inputs.
+
+        A law of native calls makes one of calls; so does a prediction, whose steps are calls of one
+        function.
+        """
         symbols = [slot.symbol for slot in self._slots]
         dense = [ca.densify(ca.SX(value)) for value in outputs.values()]
         name = f"{self.name}_{kind}"
-        if not column.numel():
+        if not column.numel() and self._prediction is None:
             return ExpressionProgram(ca.Function(name, symbols, dense, self._names, list(outputs)))
         calls = Calls(name)
         blocks = [
             calls.input(own, (slot.port.size,))
             for own, slot in zip(self._names, self._slots, strict=True)
         ]
+        wanted = list(dense)
+        if column.numel():
+            wanted += [ca.vec(ca.SX(value).T) for value in self._law_values]
+        known, found = self._write_known(calls, symbols, blocks, wanted)
+        symbols, blocks = [*symbols, *known], [*blocks, *found]
+        if column.numel():
+            symbols, blocks = [*symbols, column], [*blocks, self._write_law(calls, symbols, blocks)]
+        ends = [
+            calls.output(own, (value.numel(),)) for own, value in zip(outputs, dense, strict=True)
+        ]
+        calls.call(ca.Function("end", symbols, dense), blocks, ends)
+        return calls
+
+    def _write_known(
+        self, calls: Calls, symbols: list[Matrix], blocks: list[Any], wanted: list[Matrix]
+    ) -> tuple[list[Matrix], list[Any]]:
+        """Append estimate and prediction; return symbols and blocks of what they give.
+
+        Of the estimate only what the outputs that are `wanted` and the prediction depend on.
+        """
+        prediction = self._prediction
+        if prediction is None:
+            return [], []
+        predictor: Any = self.loop.predictor
+        ahead = [prediction.x, prediction.v]
+        used = {one.element_hash() for value in wanted for one in ca.symvar(value)}
+        cuts = [
+            (symbol, value)
+            for name, symbol, value in self._cuts
+            if name in ("x", "v", "force")
+            or any(one.element_hash() in used for one in ca.symvar(symbol))
+        ]
+        found = [calls.block(symbol.numel()) for symbol, _ in cuts]
+        values = [ca.densify(ca.SX(value)) for _, value in cuts]
+        calls.call(ca.Function("estimate", symbols, values), blocks, found)
+        given = {id(symbol): block for (symbol, _), block in zip(cuts, found, strict=True)}
+        given |= {id(symbol): block for symbol, block in zip(symbols, blocks, strict=True)}
+        inner, drive = self._estimated, self._symbol("drive")
+        start = [given[id(one)] for one in (inner.v, drive) if one.numel()]
+        column = calls.block(sum(block.size for block in start))
+        parts = [ca.SX.sym("part", block.size) for block in start]
+        calls.call(ca.Function("column", parts, [ca.vertcat(*parts)]), start, [column])
+        place, moved = given[id(inner.x)], self._moved()
+        tunable = [slot.symbol for slot in self.memory if slot.port.name in self._tunable]
+        rest = [given[id(one)] for one in tunable]
+        if inner.force is not None:
+            rest.insert(0, given[id(inner.force)])
+        nu, pipe, held = self.loop.machine.nu, self._symbol("pipe"), self._symbol("held")
+        for k, h in predictor.steps(pipe.shape[0] // max(nu, 1)):
+            command = given[id(held)] if k is None else given[id(pipe)][k * nu : (k + 1) * nu]
+            following = [calls.block(place.size), calls.block(column.size)]
+            calls.call(moved, [place, column, command, Constant((h,)), *rest], following)
+            place, column = following
+        return [*(s for s, _ in cuts), *ahead], [*found, place, column[: self.law.machine.nv]]
+
+    def _moved(self) -> ca.Function:
+        """Return one step of the prediction: from x, (v, drive), command and duration on."""
+        predictor: Any = self.loop.predictor
+        inner, drive = self._estimated, self._symbol("drive")
+        x = ca.SX.sym("x", inner.x.numel())
+        column = ca.SX.sym("column", inner.v.numel() + drive.numel())
+        command, h = ca.SX.sym("command", self.loop.machine.nu), ca.SX.sym("h")
+        symbols = [x, column, command, h]
+        force = None
+        if inner.force is not None:
+            force = ca.SX.sym("force", inner.force.numel())
+            symbols.append(force)
+        symbols += [slot.symbol for slot in self.memory if slot.port.name in self._tunable]
+        moved = predictor.moved(x, column, command, h, force)
+        return ca.Function("predict", symbols, [ca.densify(one) for one in moved])
+
+    @property
+    def _tunable(self) -> list[str]:
+        return self.loop.parameter_names
+
+    @property
+    def _law_values(self) -> list[Matrix]:
         given = self._inputs
-        values = [given.t, given.x, given.v, *given.reference.values()]
-        flat = [ca.densify(ca.vec(ca.SX(value).T)) for value in values]
+        return [given.t, given.x, given.v, *given.reference.values()]
+
+    def _write_law(self, calls: Calls, symbols: list[Matrix], blocks: list[Any]) -> Any:
+        """Append a law of native calls; return the block of its output."""
+        flat = [ca.densify(ca.vec(ca.SX(value).T)) for value in self._law_values]
         found = [calls.block(value.numel()) for value in flat]
         calls.call(ca.Function("law_inputs", symbols, flat), blocks, found)
-        remembered = blocks[len(blocks) - len(self.memory) :]
+        count = len(self._slots)
+        remembered = blocks[count - len(self.memory) : count]
         by_name = {s.port.name: b for s, b in zip(self.memory, remembered, strict=True)}
         memory = by_name.get("law", calls.zeros(0))
         shared = self.law.machine.parameters is self.loop.machine.parameters
         parameters = by_name.get("parameters" if shared else "law_parameters")
-        references = dict(zip(given.reference, found[3:], strict=True))
-        written = calls.block(column.numel())
+        references = dict(zip(self._inputs.reference, found[3:], strict=True))
+        output: Any = self.loop.law_side.output
+        written = calls.block(output.size)
         self.law.write(
             calls, LawBlocks(found[0], found[1], found[2], memory, references, parameters), written
         )
-        ends = [
-            calls.output(own, (value.numel(),)) for own, value in zip(outputs, dense, strict=True)
-        ]
-        calls.call(ca.Function("end", [*symbols, column], dense), [*blocks, written], ends)
-        return calls
+        return written
 
     def _reference_program(self) -> ExpressionProgram | None:
         """Return the reference of the run as a function of time, the lead of predictions ahead."""

@@ -51,17 +51,27 @@ class Predictor:
         `force` (nv) is one on the velocities that the model itself does not know.
         """
         nu = self.plant.nu
-        commands = [pipe[k * nu : (k + 1) * nu] for k in range(pipe.shape[0] // max(nu, 1))]
-        left, column = self.lead, ca.vertcat(v, z)
-        while left > 1e-9 * self.period:
-            command = commands.pop(0) if commands else held
-            held, h = command, min(self.period, left)
-            x, column = self._moved(x, column, command, h, force)
-            left -= h
+        column = ca.vertcat(v, z)
+        for place, h in self.steps(pipe.shape[0] // max(nu, 1)):
+            command = held if place is None else pipe[place * nu : (place + 1) * nu]
+            x, column = self.moved(x, column, command, h, force)
         return x, column[: self.model.nv, :]
 
-    def _moved(
-        self, x: Matrix, column: Matrix, command: Matrix, h: float, force: Matrix
+    def steps(self, waiting: int) -> list[tuple[int | None, float]]:
+        """Return the place in the pipe and the duration of every command that acts meanwhile.
+
+        `waiting` is how many commands are in the pipe; without any, place None is the one held.
+        """
+        steps, left, place = [], self.lead, 0 if waiting else None
+        while left > 1e-9 * self.period:
+            h = min(self.period, left)
+            steps.append((place, h))
+            left -= h
+            place = None if place is None else min(place + 1, waiting - 1)
+        return steps
+
+    def moved(
+        self, x: Matrix, column: Matrix, command: Matrix, h: Matrix, force: Matrix
     ) -> tuple[Matrix, Matrix]:
         """Return the state after one step of fourth order."""
         system, n = native_plant(self.model, None), self.model.nv
