@@ -35,6 +35,8 @@ SWING = 50.0
 """Frequency, rad/s, of swings about a singular position, at most, where joints move fast."""
 SAMPLES = 3.0
 """Control periods to a radian of such a swing, at least."""
+WIDEST = 0.08
+"""Threshold that a long control period alone leads to, at most."""
 FREE = 6
 """Number of velocities of a free body, which has no speed that it must keep."""
 AMPLE = 5.0
@@ -134,7 +136,7 @@ def widened(asked: Matrix, hurry: Matrix, period: float | None) -> Matrix:
     is kept below SWING.
     """
     swing = ca.sqrt(hurry * asked) / SWING
-    sampled = SAMPLES * (period or 0.0) * ca.sqrt(asked)
+    sampled = ca.fmin(SAMPLES * (period or 0.0) * ca.sqrt(asked), WIDEST)
     return ca.fmin(ca.fmax(ca.fmax(THRESHOLD, sampled), swing), 1)
 
 

@@ -64,7 +64,9 @@ def published_law(
         (FrameControl(hands[0], "held", *control),),
     )
     machine = dual_arm(damping=0.0) if machine is None else machine
-    return TaskControl(machine, levels, Weighted(WEIGHT) if solver is None else solver)
+    solver = Weighted(WEIGHT) if solver is None else solver
+    # The closed form as it is published, from hands that are far off in the first instant.
+    return TaskControl(machine, levels, solver, fastest=np.inf)
 
 
 def strict_law(machine: Machine | None = None, *couplings: RigidCoupling) -> TaskControl:
