@@ -6,6 +6,7 @@ once, and `resume` runs the others. Runs have the same bits wherever they are ma
 between the same versions only; workers that have others are refused.
 """
 
+import logging
 import tempfile
 import time
 from collections import deque
@@ -50,6 +51,22 @@ def run_piece(name: str, subject: bytes, rows: Any, keep: str) -> list[Finished]
         _subjects.clear()
         _subjects[name] = pickle.loads(subject)
     return _subjects[name].run_many(rows, keep=keep)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep Dask's tracebacks of lost connections off the screen: we say what became of them."""
+    logger = logging.getLogger("distributed")
+    names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed.")]
+    loggers = [logger, *(logging.getLogger(name) for name in names)]
+    levels = [one.level for one in loggers]
+    for one in loggers:
+        one.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for one, level in zip(loggers, levels, strict=True):
+            one.setLevel(level)
 
 
 @dataclass
@@ -121,7 +138,7 @@ class DaskCluster:
     @contextmanager
     def _connected(self) -> Iterator[Any]:
         """Give a client of the cluster; start workers here where no address is given."""
-        with tempfile.TemporaryDirectory(prefix="framefree-dask-") as scratch:
+        with _quiet(), tempfile.TemporaryDirectory(prefix="framefree-dask-") as scratch:
             cluster = None
             try:
                 if self.address is None:

@@ -1,5 +1,6 @@
 """One flight, with all that disturbs it, as a closed loop that campaigns run in batches."""
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -20,8 +21,9 @@ def flight_loop(craft: Craft, settings: Any, bars: tuple[float, float, float]) -
     """
     x, v, u = craft.start()
     names = ("rms_position_m", "rms_attitude_deg", "rms_heading_deg")
-    metrics = dict(zip(names, map(_rms, ("position", "attitude", "heading")), strict=True))
-    metrics["largest_position_m"] = _largest
+    shared = FlightErrors()
+    metrics = dict(zip(names, map(shared.rms, ("position", "attitude", "heading")), strict=True))
+    metrics["largest_position_m"] = shared.largest("position")
     return Simulations(
         metrics,
         craft.machine,
@@ -50,19 +52,34 @@ def flight_loop(craft: Craft, settings: Any, bars: tuple[float, float, float]) -
     )
 
 
-def _errors(run: Run, which: str) -> np.ndarray:
-    """Return one error of every trajectory, (batch, rows)."""
-    rows = run.x.shape[:2]
-    flat = errors(run.x.reshape(-1, 7), run.reference["x"].reshape(-1, 7))[which]
-    return flat.reshape(rows)
+class FlightErrors:
+    """Errors of every trajectory, which several metrics of one run share."""
 
+    def __init__(self) -> None:
+        self._run: Any = lambda: None
+        self._errors: dict[str, np.ndarray] = {}
 
-def _rms(which: str) -> Callable[[Run], np.ndarray]:
-    def rms(run: Run) -> np.ndarray:
-        return np.sqrt((_errors(run, which) ** 2).mean(axis=1))
+    def of(self, run: Run) -> dict[str, np.ndarray]:
+        """Return position (m), attitude and heading (deg), each (batch, rows)."""
+        if self._run() is not run:
+            found = errors(run.x.reshape(-1, 7), run.reference["x"].reshape(-1, 7))
+            rows = run.x.shape[:2]
+            self._errors = {name: value.reshape(rows) for name, value in found.items()}
+            self._run = weakref.ref(run)
+        return self._errors
 
-    return rms
+    def rms(self, which: str) -> Callable[[Run], np.ndarray]:
+        """Return the metric of the rms of one error."""
 
+        def rms(run: Run) -> np.ndarray:
+            return np.sqrt((self.of(run)[which] ** 2).mean(axis=1))
 
-def _largest(run: Run) -> np.ndarray:
-    return _errors(run, "position").max(axis=1)
+        return rms
+
+    def largest(self, which: str) -> Callable[[Run], np.ndarray]:
+        """Return the metric of the largest value of one error."""
+
+        def largest(run: Run) -> np.ndarray:
+            return self.of(run)[which].max(axis=1)
+
+        return largest
