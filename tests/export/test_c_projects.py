@@ -63,13 +63,14 @@ def test_the_bench_sees_a_wrong_number(tmp_path):
     assert 1e-12 < told["largest_difference"] < 1e-5
 
 
-def test_the_controller_is_the_law_side_of_the_run():
+@pytest.mark.parametrize("name", ["linear", "arm", pytest.param("limited", marks=pytest.mark.slow)])
+def test_the_controller_is_the_law_side_of_the_run(name):
     """Its commands are those of the run, and each step's memory is where the next one begins."""
-    for run in (arm_run(), linear_run(), limited_run()):
-        steps = ExportedPart(run, "law").steps
-        commands = run.signals.get("command", run.u)[: steps.rows]
-        assert np.abs(steps.outputs - commands).max() <= 1e-12 * np.abs(commands).max()
-        assert np.abs(steps.following[:-1] - steps.memory[1:]).max(initial=0) <= 1e-12
+    run = RUNS[name]()
+    steps = ExportedPart(run, "law").steps
+    commands = run.signals.get("command", run.u)[: steps.rows]
+    assert np.abs(steps.outputs - commands).max() <= 1e-12 * np.abs(commands).max()
+    assert np.abs(steps.following[:-1] - steps.memory[1:]).max(initial=0) <= 1e-12
 
 
 def test_the_loop_is_the_run():
