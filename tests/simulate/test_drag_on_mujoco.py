@@ -13,7 +13,7 @@ MATERIAL = {"friction": 0.4, "stiffness": 2e4, "damping": 20.0}
 OPTIONS = {"dt": 1e-3, "plant": "mujoco", "progress": False}
 
 
-@pytest.mark.parametrize("integrator", ["rk4", "euler"])
+@pytest.mark.parametrize("integrator", ["rk4", pytest.param("euler", marks=pytest.mark.slow)])
 def test_a_block_slides_to_rest_and_stays_there(integrator):
     """h mu g / v_s is 4: held over a step, friction would turn the block round for ever."""
     machine, speed = block(**MATERIAL), 0.5

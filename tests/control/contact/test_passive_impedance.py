@@ -101,6 +101,7 @@ def test_the_margin_is_used_and_kept_where_motors_saturate():
     assert np.abs(run.u).max() == pytest.approx(12.0)
 
 
+@pytest.mark.slow
 def test_what_was_not_foreseen_is_told():
     """Joints faster than said: the margin that holds is the stated one and the overdraft."""
     law = PassiveImpedance(arm(), "tip", 3 * K, 3 * D, margin=0.02, speed=0.05)
