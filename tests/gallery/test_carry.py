@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from framefree.gallery.machines.carrying_robots import carrying_robots
 from framefree.gallery.scenarios import SCENARIOS
 from framefree.gallery.scenarios.contact import carry_parts as parts
 
@@ -28,7 +29,7 @@ def test_a_dropped_box_breaks_them():
 
 
 def test_both_hands_hold_the_box_at_its_start():
-    machine = parts.with_box(parts.robots())
+    machine = parts.with_box(carrying_robots())
     x0 = parts.first_state(machine)
     box = parts.turned_box(parts.START)
     for side in parts.SIDES:

@@ -5,8 +5,9 @@ import pytest
 
 from framefree.errors import FramefreeError
 from framefree.gallery.machines.dual_arm import START, dual_arm, seven_joint_arm
+from framefree.gallery.machines.dual_arm_file import read_robot
 from framefree.gallery.scenarios.cooperation.dual_arm import DualArm
-from framefree.gallery.scenarios.cooperation.dual_arm_file import published_run, read_robot
+from framefree.gallery.scenarios.cooperation.dual_arm_file import published_run
 from framefree.gallery.scenarios.cooperation.dual_arm_parts import (
     HoldErrors,
     experiment,

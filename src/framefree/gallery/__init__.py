@@ -13,6 +13,7 @@ from framefree.gallery.machines.aerial_arm import aerial_arm
 from framefree.gallery.machines.arms import ball_chain, driven_iiwa, iiwa, revolute_chain
 from framefree.gallery.machines.auv import auv
 from framefree.gallery.machines.balancing import ball_on_plate, cart_pole
+from framefree.gallery.machines.carrying_robots import carrying_robots
 from framefree.gallery.machines.chains import chain
 from framefree.gallery.machines.classics import (
     box,
@@ -83,6 +84,7 @@ MACHINES: dict[str, Callable[[], Machine]] = {
     "ship-arm": ship_arm,
     "aerial-arm": aerial_arm,
     "quadruped": quadruped,
+    "carrying-robots": carrying_robots,
     "chain": chain,
     "revolute-chain": revolute_chain,
     "ball-chain": ball_chain,

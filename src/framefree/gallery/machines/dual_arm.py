@@ -49,6 +49,8 @@ HOLD_THIRD = np.array([[-1.0, 0, 0, 0.19], [0, -1, 0, -0.22], [0, 0, 1, 0], [0, 
 """The hand of a third arm, that faces the two, seen from the left hand."""
 CENTER = np.block([[np.eye(3), HOLD[:3, 3:] / 2], [np.array([0, 0, 0, 1.0])]])
 """The middle of the object seen from the left hand."""
+LEFT, RIGHT = "link_7_l", "link_7_r"
+"""Frames of the hands."""
 START = (
     *(0.9732, 1.6181, -2.9988, 0.5775, 0.1748, 0.6528, -0.1875),
     *(-0.7914, 1.1193, 3.4577, 0.2045, -1.0548, 1.7651, 1.4572),

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from framefree.gallery.machines.carrying_robots import carrying_robots
 from framefree.gallery.scenarios.contact import carry_parts as parts
 from framefree.gallery.shared.scenario import Outcome, Promise, Scenario
 from framefree.geometry import quaternion
@@ -46,7 +47,7 @@ class Carry(Scenario):
 
     def run(self, progress: bool | None = None) -> Outcome:
         """Run from the held box to the box on the table."""
-        held = parts.with_box(parts.robots())
+        held = parts.with_box(carrying_robots())
         free = held.detach("grasp_left").detach("grasp_right")
         x0, release = parts.first_state(held), parts.TIMES["release"]
         engine: dict[str, Any] = {"integrator": "rk4"}

@@ -15,8 +15,9 @@ from framefree.gallery.machines.dual_arm import (
     dual_arm_with_object,
     three_arms,
 )
+from framefree.gallery.machines.dual_arm_file import read_robot
 from framefree.gallery.scenarios.cooperation.dual_arm_figures import published_figures
-from framefree.gallery.scenarios.cooperation.dual_arm_file import published_run, read_robot
+from framefree.gallery.scenarios.cooperation.dual_arm_file import published_run
 from framefree.gallery.scenarios.cooperation.dual_arm_parts import (
     CIRCLE,
     CONTROL_GAINS,

@@ -16,7 +16,7 @@ from framefree.control.tasks import (
     TaskControl,
     Weighted,
 )
-from framefree.gallery.machines.dual_arm import CENTER, HOLD, dual_arm
+from framefree.gallery.machines.dual_arm import CENTER, HOLD, LEFT, RIGHT, dual_arm
 from framefree.gallery.shared.scenario import Promise
 from framefree.machine import Machine
 from framefree.simulate import Run, simulate
@@ -38,7 +38,6 @@ PERIOD = 0.005
 """Step of the plant and of control, s."""
 STEADY = 1.5
 """Time in s after which errors are averaged."""
-LEFT, RIGHT = "link_7_l", "link_7_r"
 
 
 def circle(center: Any = (0.0, 0.0, 0.0)) -> Circle:
