@@ -120,6 +120,11 @@ def test_another_name(tmp_path):
     assert "void pilot_step(const pilot_sensors *sensors" in (tmp_path / "pilot.h").read_text()
 
 
+def test_an_export_replaces_one_before_it(tmp_path):
+    first = export_c(linear_run(), "law", tmp_path).paths
+    assert export_c(linear_run(), "law", tmp_path).paths == first
+
+
 def test_laws_in_python_and_runs_without_a_law_are_refused(tmp_path):
     machine = linear_run().machine
     run = simulate(machine, lambda t, x, v: -x, duration=0.05, dt=0.01, progress=False)

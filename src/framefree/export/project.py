@@ -48,7 +48,7 @@ add_test(NAME replay COMMAND bench ${{CMAKE_CURRENT_SOURCE_DIR}}/recorded.csv)
 README = """\
 # {name}
 
-Made by framefree: {about}. One step is {period:g} s; numbers are {kind}.
+This project was made by framefree: {about}. One step is {period:g} s; numbers are {kind}.
 
     #include "{name}.h"
 
