@@ -84,13 +84,16 @@ def ball(body: int, center: Any, radius: float, color: Color) -> Solid:
     return solid(body, ellipsoid(np.full(3, radius)), pose, color, round_=True)
 
 
-def inertia_ellipsoid(body: int, moments: Moments, color: Color) -> Solid:
+def inertia_ellipsoid(body: int, moments: Moments, color: Color, largest: float = np.inf) -> Solid:
     """Return the uniform ellipsoid with the mass and inertia of a body.
 
-    Neighbouring octants differ in brightness, so that a turn about an axis of symmetry is seen.
+    Neighbouring octants differ in brightness, so that a turn about an axis of symmetry is seen. One
+    with a half axis beyond `largest` (m) is drawn smaller as a whole: numbers of a model file may
+    be far from those of any real body.
     """
     half, pose = solids.inertia_ellipsoid(moments, _WEIGHT)
     half = np.maximum(half, _WEIGHT * half.max())
+    half = half * min(1.0, largest / float(half.max()))
     center, axes = pose[:3, 3], pose[:3, :3]
     made = solid(body, ellipsoid(half), pose, color, round_=True)
     middles = (made.points[made.triangles].mean(axis=1) - center) @ axes

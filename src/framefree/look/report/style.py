@@ -22,6 +22,8 @@ PALETTE = (
 """Colours of bodies without shapes, in turn."""
 GROUND = (0.25, 0.28, 0.32)
 _ROUND = ("sphere", "ellipsoid", "capsule")
+LARGEST = 5.0
+"""Longest half axis of an ellipsoid that stands for a body within a machine, in radii of a bone."""
 _BALL = 1.5
 """Radius of the ball at a joint, in radii of a bone."""
 
@@ -97,10 +99,12 @@ def _shapes(machine: Machine, role: str) -> list[Solid]:
 def _bones(machine: Machine, index: int, places: list[Any], thickness: float) -> Iterator[Solid]:
     """Give rods from a body's own joint to the other places, and its mass where it tells more."""
     body, color = machine.bodies[index], PALETTE[index % len(PALETTE)]
-    free = isinstance(machine.joint_of(index).kind, Free)
+    free, joined = isinstance(machine.joint_of(index).kind, Free), machine.parent[index] >= 0
     massive = not body.massless and float(body.moments.total) > 0
     if massive and (free or len(places) == 1):
-        shown = mesh.inertia_ellipsoid(index, body.moments, color)
+        # A body on a joint belongs to a machine whose bones tell its size; a free one does not.
+        largest = np.inf if free or not joined else LARGEST * thickness
+        shown = mesh.inertia_ellipsoid(index, body.moments, color, largest)
         yield shown
         places = _distinct([*places, np.asarray(body.moments.center, float)])
     for place in places[1:]:

@@ -97,7 +97,7 @@ class View:
         self.status = gui.add_html("")
         note = note_on_missing(self.machine)
         if note:
-            gui.add_markdown(note)
+            gui.add_html(_note(note))
         self.drawing = MachineDrawing(scene, self.machine, self.poses)
         self.marks = Marks(scene, self.machine, self.drawing.reach, end_of(self.machine))
         self._set_the_stage()
@@ -235,6 +235,13 @@ def _words(words: str, data: dict[str, str]) -> str:
         f'<div class="framefree-status" {marks} style="padding:0.3em 0.8em;'
         f'font-variant-numeric:tabular-nums;white-space:pre-line">{html.escape(words)}</div>'
     )
+
+
+def _note(words: str) -> str:
+    """Return a note whose long addresses break where the panel ends."""
+    plain = html.escape(words.replace("**", "").replace("`", ""))
+    style = "padding:0.3em 0.8em;font-size:0.85em;white-space:pre-line;overflow-wrap:anywhere"
+    return f'<div class="framefree-note" style="{style}">{plain}</div>'
 
 
 def is_loopback(host: str) -> bool:
