@@ -12,10 +12,12 @@ ROOT = Path(framefree.__file__).parent
 
 EXTRAS = {
     "clarabel": "extra `identify`",
+    "fmpy": "extra `fmu`",
     "jax": "extra `learn`",
     "mujoco": "extra `models`",
     "pinocchio": "extra `peers`",
     "proxsuite": "extra `qp`",
+    "pythonfmu3": "extra `fmu`",
     "yaml": "extra `models`",
     "trimesh": "reads meshes if it is installed",
     "viser": "extra `view`",

@@ -7,6 +7,7 @@ between the same versions only; workers that have others are refused.
 """
 
 import logging
+import pickle
 import tempfile
 import time
 from collections import deque
@@ -45,8 +46,6 @@ def worker_versions() -> dict[str, str]:
 
 def run_piece(name: str, subject: bytes, rows: Any, keep: str) -> list[Finished]:
     """Run a piece on a worker; the subject, which is pickled, is kept for the next."""
-    import pickle
-
     if name not in _subjects:
         _subjects.clear()
         _subjects[name] = pickle.loads(subject)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from framefree.campaign import Campaign, CampaignSubject, sensitivity
+from framefree.campaign import Campaign, CampaignSubject, sensitivity, success_rate
 from framefree.campaign.records import TIME
 from framefree.campaign.search import Falsification
 from framefree.campaign.simulations import OK, USED
@@ -77,8 +77,6 @@ def shown_metrics(result: Campaign, metric: str) -> tuple[str, ...]:
 
 def success_table(result: Campaign) -> Table:
     """Return the shares of runs that came to their end, and that kept all promises."""
-    from framefree.campaign import success_rate
-
     total = len(result.failed)
     rows = [("runs that came to their end", int((~result.failed).sum()))]
     if OK in result.metrics:
