@@ -33,10 +33,6 @@ THRESHOLD = 0.02
 """Least singular value of the rows of a step, relative to them, below which it may be damped."""
 SWING = 50.0
 """Frequency, rad/s, of swings about a singular position, at most, where joints move fast."""
-SAMPLES = 3.0
-"""Control periods to a radian of such a swing, at least."""
-WIDEST = 0.08
-"""Threshold that a long control period alone leads to, at most."""
 FREE = 6
 """Number of velocities of a free body, which has no speed that it must keep."""
 AMPLE = 5.0
@@ -107,7 +103,7 @@ class SpeedCeiling:
 
     def threshold(self, asked: Matrix) -> Matrix:
         """Return the threshold of damping of a step by what it asks for."""
-        return widened(asked, self.hurry, self.period)
+        return widened(asked, self.hurry)
 
     def braking(self, stiffness: Matrix) -> Matrix:
         """Return the rate, 1/s beyond that of rest, that damps swings with a stiffness, 1/s^2."""
@@ -123,21 +119,19 @@ class SpeedCeiling:
 
 
 def hurry(v: Matrix, fastest: Matrix) -> Matrix:
-    """Return 0 where all joints move slower than a tenth of their ceilings, 1 from a fifth on."""
+    """Return 0 where all joints move slower than 0.4 of their ceilings, 1 from 0.8 on."""
     most = ca.mmax(ca.vertcat(0, ca.fabs(v) / fastest))
-    return ca.fmin(ca.fmax(10 * most - 1, 0), 1)
+    return ca.fmin(ca.fmax(2.5 * most - 1, 0), 1)
 
 
-def widened(asked: Matrix, hurry: Matrix, period: float | None) -> Matrix:
+def widened(asked: Matrix, hurry: Matrix) -> Matrix:
     """Return the threshold of damping of a step by what it asks for, 1/s^2, and by hurry.
 
-    About a singular position joints swing with the frequency sqrt(asked) / threshold. A sampled law
-    can damp swings only that take several of its periods, and where joints move fast the frequency
-    is kept below SWING.
+    About a singular position joints swing with the frequency sqrt(asked) / threshold; where they
+    move fast, it is kept below SWING.
     """
     swing = ca.sqrt(hurry * asked) / SWING
-    sampled = ca.fmin(SAMPLES * (period or 0.0) * ca.sqrt(asked), WIDEST)
-    return ca.fmin(ca.fmax(ca.fmax(THRESHOLD, sampled), swing), 1)
+    return ca.fmin(ca.fmax(THRESHOLD, swing), 1)
 
 
 def check_fastest(fastest: float) -> None:

@@ -86,7 +86,7 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
     damped_above : float
         Acceleration of the machine, m/s^2, in the mean of squares over its mass and relative to
         joints that keep their speeds, above which levels with rows that are nearly dependent are
-        damped; infinite for never. Less where joints move faster than a tenth of `fastest`.
+        damped; infinite for never. Less where joints move faster than 0.4 of `fastest`.
     fastest : float
         Speed, rad/s or m/s, that driven joints without a limit of their own (all of them without
         `joint_limits`) are not made to exceed; infinite for none.
@@ -350,7 +350,7 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
             "rest": ca.vertcat(problem.rest(approach(self.period)), padding),
             "still": ca.vertcat(problem.still(), padding),
             "farthest": self.damped_above * np.sqrt(mass) * (1 - hurry),
-            "threshold": widened(problem.asked, hurry, self.period),
+            "threshold": widened(problem.asked, hurry),
         }
 
     @cached_property
