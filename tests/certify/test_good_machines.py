@@ -97,6 +97,11 @@ def test_random_machines_obey_the_laws_in_every_frame(seed):
     machine = random_machine(np.random.default_rng(seed), bodies=4)
     subject = Subject(machine, THREE, states=4)
     for finding in (*laws(subject), invariance(subject), *agreement(subject)):
+        if finding.name == "inertial_skew_residual" and any(
+            np.any(j.armature) for j in machine.joints
+        ):
+            assert finding.verdict is Verdict.SKIPPED  # its M is not block-diagonal with rotors
+            continue
         assert finding.verdict is Verdict.PASS, finding
 
 

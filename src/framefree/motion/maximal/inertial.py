@@ -93,9 +93,15 @@ def tensors(state: MaximalState) -> tuple[Matrix, Matrix, Matrix, Matrix]:
     Raises
     ------
     MachineError
-        Where rotors or added mass are part of M, which is not block-diagonal then.
+        Where rotors or added mass are part of M, which is not block-diagonal then, and where a body
+        without mass has no mass center.
     """
     machine = state.machine
+    for body in machine.bodies:
+        if not body.moments.symbolic and body.moments.total == 0.0:
+            raise MachineError(
+                f"the inertial layout has velocities of mass centers: `{body.name}` has no mass"
+            )
     if state.equations.geared:
         raise MachineError("the inertial layout knows no rotors: it needs armature 0")
     if any(extra is not None for extra in forces.added_masses(machine)):
