@@ -44,7 +44,7 @@ class _GivenReference(Reference):
         return dict(self.signals)
 
 
-class _Predicted(NamedTuple):
+class _PredictedState(NamedTuple):
     """In the place of a predictor: the state that was predicted before."""
 
     lead: float
@@ -224,13 +224,13 @@ class Controller:
         return ca.SX(0, 1)
 
     @cached_property
-    def _prediction(self) -> _Predicted | None:
+    def _prediction(self) -> _PredictedState | None:
         """Symbols of the state that is predicted."""
         predictor, model = self.loop.predictor, self.law.machine
         if predictor is None:
             return None
         x, v = ca.SX.sym("x_ahead", model.nx), ca.SX.sym("v_ahead", model.nv)
-        return _Predicted(predictor.lead, x, v)
+        return _PredictedState(predictor.lead, x, v)
 
     @cached_property
     def _estimated(self) -> Estimated:
