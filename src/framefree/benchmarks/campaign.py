@@ -68,7 +68,8 @@ def measure(
 
 
 def _loop(plant: str, duration: float) -> Simulations:
-    loop = SCENARIOS["quad-loop"](duration=duration, plant=plant).simulations()
+    scenario: Any = SCENARIOS["quad-loop"]
+    loop = scenario(duration=duration, plant=plant).simulations()
     assert loop is not None
     return loop
 

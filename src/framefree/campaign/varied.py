@@ -57,10 +57,11 @@ class VariedNumbers:
 
     def _check_path(self, key: str) -> None:
         """Refuse what is no tunable number of the machine, or of the law's."""
-        of_law = key.startswith(LAW) and self.law is not None
-        machine: Any = self.law.machine if of_law else self.machine
+        machine, path = self.machine, key
+        if key.startswith(LAW) and self.law is not None:
+            machine, path = self.law.machine, key.removeprefix(LAW)
         try:
-            machine.tunable(key.removeprefix(LAW) if of_law else key)
+            machine.tunable(path)
         except FramefreeError as error:
             raise CampaignError(
                 f"nothing called `{key}` may vary here. There are tunable numbers of the machine "

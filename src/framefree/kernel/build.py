@@ -70,7 +70,7 @@ def known_key(identity: bytes, target: Target) -> bytes | None:
     """Return the key of a function that is known by its identity; None if versions are unknown."""
     if VERSIONS is None:
         return None
-    facts = repr((ca.__version__, target)).encode()
+    facts = repr((ca.CasadiMeta.version(), target)).encode()
     return hashlib.sha256(b"known" + VERSIONS + hashlib.sha256(facts).digest() + identity).digest()
 
 

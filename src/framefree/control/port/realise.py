@@ -152,10 +152,10 @@ class VirtualPort:
                 f"`{machine.name}` has {machine.nx}, {machine.nv} and {machine.nu}"
             )
         rows = parts[0].shape[:-1]
-        flat = [part.reshape(-1, part.shape[-1]) for part in parts]
+        x, v, a, u = (part.reshape(-1, part.shape[-1]) for part in parts)
         if np.ndim(parameters) == 2:  # one row of values for each trajectory
             parameters = np.repeat(np.asarray(parameters, float), rows[-1], axis=0)
-        return self.residual(*flat, parameters).reshape(*rows, self.model.n)
+        return self.residual(x, v, a, u, parameters).reshape(*rows, self.model.n)
 
     def _explained(
         self, x: Any, v: Any, a: Any, u: Any, parameters: Any

@@ -22,7 +22,8 @@ def flight_loop(craft: Craft, settings: Any, bars: tuple[float, float, float]) -
     x, v, u = craft.start()
     names = ("rms_position_m", "rms_attitude_deg", "rms_heading_deg")
     shared = FlightErrors()
-    metrics = dict(zip(names, map(shared.rms, ("position", "attitude", "heading")), strict=True))
+    kinds = ("position", "attitude", "heading")
+    metrics = {str(name): shared.rms(kind) for name, kind in zip(names, kinds, strict=True)}
     metrics["largest_position_m"] = shared.largest("position")
     return Simulations(
         metrics,
