@@ -103,6 +103,8 @@ def test_sobol_indices_of_ishigami(sample, runs, near):
     table |= {"job": np.arange(len(a)), "cause": np.full(len(a), "", dtype=object)}
     table["y"] = np.sin(a) + 7 * np.sin(b) ** 2 + 0.1 * c**4 * np.sin(a)
     found = sensitivity(Campaign(".", {"sample": sample, "jobs": len(a)}, table), "y")
+    again = sensitivity(Campaign(".", {"sample": sample, "jobs": len(a)}, table), "y")
+    np.testing.assert_array_equal(found.total_deviation, again.total_deviation)
     np.testing.assert_allclose(found.first, [0.3139, 0.4424, 0.0], atol=near)
     np.testing.assert_allclose(found.total, [0.5576, 0.4424, 0.2437], atol=near)
 

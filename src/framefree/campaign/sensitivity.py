@@ -7,6 +7,8 @@ metric in one, two and three settings (RS-HDMR) [Li2010].
 """
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +20,8 @@ from framefree.campaign.variation import SALTELLI
 
 LEAST = 300
 """Runs from which an expansion is fitted."""
+SEED = 1
+"""Of the subsamples that intervals come from; SALib takes 0 for none."""
 
 
 @dataclass(frozen=True)
@@ -64,19 +68,30 @@ def sensitivity(campaign: Campaign, metric: str) -> SensitivityIndices | None:
     }
     if campaign.plan.get("sample") == SALTELLI:
         analyse = needed("SALib.analyze.sobol", "sensitivity").analyze
-        found = analyse(problem, values, calc_second_order=False, seed=0)
+        found = analyse(problem, values, calc_second_order=False, seed=SEED)
         keys = ("S1", "ST", "S1_conf", "ST_conf")
         return _indices(metric, settings, found, keys, "by Saltelli's sample")
     if len(values) < LEAST or campaign.plan.get("sample") == "grid":
         return None
     analyse = needed("SALib.analyze.hdmr", "sensitivity").analyze
     X = np.column_stack([np.asarray(v, float) for v in settings.values()])
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _legacy_seed():
         # Its successor is not in SALib 1.5.
         warnings.simplefilter("ignore", DeprecationWarning)
-        found = analyse(problem, X, values, maxorder=2, seed=0, print_to_console=False)
+        found = analyse(problem, X, values, maxorder=2, print_to_console=False)
     keys = ("Sa", "ST", "Sa_conf", "ST_conf")
     return _indices(metric, settings, found, keys, "by a fitted expansion (RS-HDMR)")
+
+
+@contextmanager
+def _legacy_seed() -> Iterator[None]:
+    """Seed NumPy's global generator, which SALib draws subsamples from, and put it back."""
+    before = np.random.get_state()  # noqa: NPY002
+    np.random.seed(SEED)  # noqa: NPY002
+    try:
+        yield
+    finally:
+        np.random.set_state(before)  # noqa: NPY002
 
 
 def _indices(
