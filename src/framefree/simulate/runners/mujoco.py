@@ -104,7 +104,7 @@ class MujocoRunner(Runner):
         values = self.constants.get("parameters", np.zeros(0))
         whole = self.loop.machine if self.contacts is None else self.contacts.machine
         machine = whole.with_parameters(values.tolist())
-        self.states = SlidersAsBodies(self.loop.machine.with_parameters(values.tolist()))
+        self.states = SlidersAsBodies(machine)
         text = self.written.text(machine)
         with mujoco_warnings():
             if self.contacts is None:

@@ -16,6 +16,7 @@ import numpy as np
 from framefree.geometry import se3
 from framefree.kernel import Kernel, compile
 from framefree.machine import Body, Joint, Loop, Machine, Prismatic
+from framefree.machine.layouts import EngineLayout
 from framefree.motion.tree import Tree
 
 SHARE = 0.1
@@ -37,7 +38,10 @@ class SlidersAsBodies:
         self.sliders = [loop for loop in machine.loops if loop.kind == "slider"]
         self.names = _unused_names(machine, self.sliders)
         self._whole = self.replaced(machine)
-        self._layout = self._whole.layout("mujoco")
+
+    @cached_property
+    def _layout(self) -> EngineLayout:
+        return self._whole.layout("mujoco")
 
     def replaced(self, machine: Machine) -> Machine:
         """Return a machine like ours with bodies in place of slider loops."""
