@@ -104,13 +104,13 @@ def test_pvtol_fulfils_the_published_conditions():
     s, l, h = (moments.first[1] / moments.total for moments in (M, D, K))
     eps = inertia * np.tan(np.deg2rad(inclination)) / (mass * arm)
 
-    def central(moments, height):
-        return moments.moment[2, 2] - moments.total * height**2
+    def central(moments):
+        return moments.moment_at_center[2, 2]
 
     assert l == pytest.approx(h, rel=1e-8)
-    assert central(D, l) == pytest.approx(0, abs=1e-8)
-    assert central(M, s) == pytest.approx(M.total * (h - s) * (s - eps), rel=1e-7)
-    assert central(K, h) == pytest.approx(M.total * 9.81 * (h - s), rel=1e-7)
+    assert central(D) == pytest.approx(0, abs=1e-8)
+    assert central(M) == pytest.approx(M.total * (h - s) * (s - eps), rel=1e-7)
+    assert central(K) == pytest.approx(M.total * 9.81 * (h - s), rel=1e-7)
 
 
 def test_ball_on_plate():
