@@ -8,8 +8,14 @@ from typing import Any
 import numpy as np
 
 
+LARGEST_SINGLE = float(np.finfo(np.float32).max)
+
+
 def packed(values: Any, dtype: str = "f4") -> dict[str, str]:
     """Return an array as base64 text of little-endian numbers, the way Plotly takes it."""
+    values = np.asarray(values)
+    if dtype == "f4" and np.abs(values[np.isfinite(values)]).max(initial=0.0) > LARGEST_SINGLE:
+        dtype = "f8"  # of a run that exploded
     data = np.ascontiguousarray(values, dtype=f"<{dtype}").tobytes()
     return {"dtype": dtype, "bdata": base64.b64encode(data).decode("ascii")}
 
