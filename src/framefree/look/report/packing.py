@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-
 LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
 
