@@ -26,6 +26,7 @@ def eigenvalues(machine, rng, count=200, scale=None):
     return np.linalg.eigvalsh(scale[:, None] * M * scale)
 
 
+@pytest.mark.slow
 def test_no_state_of_random_machines_lies_outside():
     proofs = [0, 0]
     for seed in range(80):

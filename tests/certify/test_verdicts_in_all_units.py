@@ -105,6 +105,7 @@ def verdicts(machine):
     return {f.name: f.verdict for f in report.findings if f.name != "mujoco_residual"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MACHINES)
 def test_verdicts_do_not_depend_on_units(name):
     machine = MACHINES[name]()

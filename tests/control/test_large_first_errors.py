@@ -106,6 +106,7 @@ def test_errors_far_away_ask_for_the_given_speed_and_acceleration():
     assert np.linalg.norm(k * e + d * rate) / m == pytest.approx(3.0)
 
 
+@pytest.mark.slow
 def test_all_come_back_with_limits_and_bounded_errors():
     """A batch of large random first errors; thrust is 1.5 times the weight."""
     law = law_of(MATCHED, limits=True, bounded=BoundedErrors())
@@ -115,6 +116,7 @@ def test_all_come_back_with_limits_and_bounded_errors():
     assert found.farthest.max() < 40.0
 
 
+@pytest.mark.slow
 def test_advice_names_what_brings_the_lost_ones_back():
     errors = FirstErrors(12.0, 12.0, np.pi * 0.95, 10.0)
     found = recovery(law_of(MATCHED), errors, count=6, duration=12.0, seed=3, progress=False)

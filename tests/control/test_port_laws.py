@@ -144,6 +144,7 @@ def test_motors_of_a_robot_with_rotors():
     assert true == pytest.approx(stated, rel=1e-8)
 
 
+@pytest.mark.slow
 def test_loops_over_bodies_give_the_same():
     shapes = {"end.pose": (4, 4), "end.twist": (6, 1), "end.acceleration": (6, 1)}
     lengths, masses = np.linspace(0.2, 0.5, 6), np.linspace(1, 2, 6)

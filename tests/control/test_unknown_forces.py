@@ -73,6 +73,7 @@ def test_the_bound_holds_for_a_force_that_varies():
     assert error[-500:].max() > 0.5 * bound[-1]  # the bound is not idle
 
 
+@pytest.mark.slow
 def test_a_wrench_held_in_the_world_has_no_lag_on_a_body_that_turns():
     machine = floating()
     w = np.array([2.0, -1.0, 3.0, 0.2, 0.1, -0.3])
@@ -128,6 +129,7 @@ def test_sampling_leaves_an_error_of_second_order():
     assert errors[1] < errors[0] / 3
 
 
+@pytest.mark.slow
 def test_sampling_leaves_an_error_of_second_order_where_forces_turn():
     """A wrench constant in the world, and inputs that are held in the axes of bodies."""
     machine = floating()

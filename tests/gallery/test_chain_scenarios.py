@@ -60,6 +60,7 @@ def test_chain_reach():
     assert outcome.animations[0].spheres
 
 
+@pytest.mark.slow
 def test_the_ball_elsewhere():
     setting = ReachSetting(3)
     placed = Placements(3, 20, 4, setting.start, setting.reference, 4.0, 2e-3, 3.0)

@@ -118,6 +118,7 @@ def handle_axis(shown):
     return np.asarray(gizmo.position), R, 0.35 * shown.drawing.reach
 
 
+@pytest.mark.slow
 def test_the_gripper_follows_a_handle_that_is_dragged(looking):
     at = looking(MACHINES["seven-joint-arm"](), live=True)
     place, R, size = handle_axis(at.shown)

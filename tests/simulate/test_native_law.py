@@ -123,6 +123,7 @@ def test_what_needs_a_control_period():
 MASS = "link2.mass"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plant", ["native", "mujoco"])
 @pytest.mark.parametrize("law", [LimitedTaskControl, InPython])
 def test_tunable_machines(plant, law):

@@ -113,6 +113,7 @@ def test_a_coupled_joint_counts():
     np.testing.assert_allclose(run.x[:, arm.x_slice["joint_5_l"]], moved, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_a_floating_base_is_not_driven():
     """The hand goes where it shall, and nobody has pushed the base: momenta are conserved."""
     arm = seven_joint_arm(0.0, np.inf)

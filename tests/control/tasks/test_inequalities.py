@@ -69,6 +69,7 @@ def test_a_range_narrower_than_the_joints():
     assert run.x[-1, 0] == pytest.approx(upper, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_grasps_carry_no_more_than_they_can():
     """What the motion would need beyond it is left undone, and the task says how much."""
     machine = unlimited(dual_arm_with_object(2.0, 0.0))

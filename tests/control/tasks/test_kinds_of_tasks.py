@@ -251,6 +251,7 @@ def test_velocity_errors_decay(kind):
     np.testing.assert_allclose(s, expected, atol=1e-6 * (1 + np.abs(s[0]).max()))
 
 
+@pytest.mark.slow
 def test_a_posture_that_moves_is_followed_on_all_joints():
     """Also by balls and a free base: errors vanish."""
     rng = np.random.default_rng(7)
