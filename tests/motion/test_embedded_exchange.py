@@ -61,7 +61,7 @@ def test_nothing_is_compiled_for_another_body(tuned, monkeypatch):
     def refuse(*_, **__):
         raise AssertionError("compiled")
 
-    monkeypatch.setattr(sys.modules["framefree.motion.equations"], "compile", refuse)
+    monkeypatch.setattr(sys.modules["framefree.motion.equations"], "compile_known", refuse)
     monkeypatch.setattr("llvmlite.binding.parse_assembly", refuse)
     tuned.mass(given["q"], tuned.machine.parameters.values(longer()))
     with pytest.raises(AssertionError, match="compiled"):
