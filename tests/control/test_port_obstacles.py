@@ -3,10 +3,10 @@
 import casadi as ca
 import numpy as np
 import pytest
+from port_formulas import Closed, line_gaps, moved_gaps
 from random_machines import evaluate, random_pose
 from scipy.integrate import quad
 from scipy.optimize import minimize
-from test_port_laws import Closed, line_gaps, moved_gaps
 
 import framefree as ff
 from framefree.control.law import ControlError
