@@ -14,6 +14,7 @@ import numpy as np
 from framefree.benchmarks.dual_arm import _PeerLaw
 from framefree.benchmarks.timing import best_seconds, speedup
 from framefree.control.tasks import LimitedTaskControl
+from framefree.control.tasks.bounds import RESERVE
 from framefree.gallery.machines.dual_arm import START_HELD
 from framefree.gallery.scenarios.cooperation.dual_arm_limits import robot, task_levels
 from framefree.gallery.scenarios.cooperation.dual_arm_parts import CIRCLE, CONTROL_GAINS
@@ -110,7 +111,8 @@ class _CascadePeer(_PeerLaw):
         self.gains = Kp, 2 * np.sqrt(Kp), Ku, 2 * np.sqrt(Ku)
         n = machine.nv
         self.damping = np.array([float(np.ravel(joint.damping)[0]) for joint in machine.joints])
-        self.speed = np.array([joint.velocity_limit[0] for joint in machine.joints])
+        limits = np.array([joint.velocity_limit[0] for joint in machine.joints])
+        self.speed = (1 - RESERVE) * limits
         self.low, self.high = (
             np.array([getattr(joint, side)[0] for joint in machine.joints])
             for side in ("lower", "upper")

@@ -30,6 +30,8 @@ from framefree.motion.state import State
 Matrix = Any
 MOTION, MOTORS, CONTACTS = "motion", "motors", "contacts"
 """What rows are on: the acceleration a, a less what contacts add to it, forces p of contacts."""
+RESERVE = 1e-3
+"""Share of a speed limit kept back for what the plant does within a period that no model tells."""
 
 
 class BoundedLevel(NamedTuple):
@@ -52,9 +54,9 @@ class JointLimits:
         a >= -2 k v - k^2 (x - lower),    a <= k (velocity_limit - v)
 
     and likewise on the other side, so that one which is within them stays there; outside of them it
-    comes back no faster than it may move. Velocities are limited for every kind of joint, positions
-    of joints with one coordinate. Driven joints whose speed has no limit keep below a ceiling
-    (`framefree.control.tasks.ceiling`).
+    comes back no faster than it may move. Of a velocity limit RESERVE is kept back. Velocities
+    are limited for every kind of joint, positions of joints with one coordinate. Driven
+    joints whose speed has no limit keep below a ceiling (`framefree.control.tasks.ceiling`).
 
     Parameters
     ----------
@@ -125,7 +127,8 @@ class JointLimits:
         if np.isfinite(upper):
             most = -2 * k * v + k * k * (upper - q)
         if np.isfinite(speed):
-            least, most = _within(least, most, -k * (speed + v), k * (speed - v))
+            kept = (1 - RESERVE) * speed
+            least, most = _within(least, most, -k * (kept + v), k * (kept - v))
         if np.isfinite(self.acceleration):
             least, most = (
                 ca.fmin(ca.fmax(a, -self.acceleration), self.acceleration) for a in (least, most)

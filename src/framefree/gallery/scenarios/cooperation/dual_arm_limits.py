@@ -130,7 +130,7 @@ def _far_promises(metrics: dict[str, float], plant: str) -> tuple[Promise, ...]:
     """Return what is promised of a target out of reach on one plant."""
     where = "out of reach, native plant" if plant else "out of reach"
     return (
-        Promise(f"speeds {where}, share of limits", metrics[f"{plant}far_speed_share"], 1 + 1e-3),
+        Promise(f"speeds {where}, share of limits", metrics[f"{plant}far_speed_share"], 1.0),
         Promise(f"coupling error {where}", metrics[f"{plant}far_coupling_error"], 1e-3),
         Promise(f"the target is {where}, by m", 0.1, metrics[f"{plant}far_missed_m"]),
         Promise(f"recovery from {where}, s", metrics[f"{plant}recovery_s"], 1.0),
