@@ -12,25 +12,21 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import casadi as ca
-import numpy as np
 
 from framefree.control.estimation import Reading
-from framefree.control.law import Command, LawBlocks, NumericLaw, Timing
+from framefree.control.law import Command, LawBlocks
 from framefree.control.references.base import Reference
 from framefree.export.block import BlockPort, StepBlock
-from framefree.export.errors import ExportError
-from framefree.export.recording import LoopRecord, RecordedLoop
-from framefree.kernel import compile
+from framefree.export.ports import ControllerPorts
+from framefree.export.recording import RecordedLoop
 from framefree.kernel.c_source import identifier
 from framefree.kernel.expression import ExpressionProgram
 from framefree.kernel.loops import Calls, Constant
 from framefree.simulate.columns import state_channels
 from framefree.simulate.estimation import Estimated
 from framefree.simulate.law_side import LawInputs, LawSide, Measurement, Pending
-from framefree.simulate.loop import ControlLoop
 
 Matrix = Any
-FRESH = "_fresh"
 
 
 class _GivenReference(Reference):
@@ -56,15 +52,7 @@ class _PredictedState(NamedTuple):
         return self.x, self.v
 
 
-class _Slot(NamedTuple):
-    """A port, its symbol, and what it is in a simulated loop."""
-
-    port: BlockPort
-    symbol: Matrix
-    simulated: Matrix
-
-
-class Controller:
+class Controller(ControllerPorts):
     """The law's side of a recorded loop, to be exported.
 
     Parameters
@@ -75,153 +63,18 @@ class Controller:
     """
 
     def __init__(self, recorded: RecordedLoop, name: str = "controller") -> None:
-        self.recorded, self.name = recorded, name
-        if recorded.scene.law is None:
-            raise ExportError("this run has no law: `plant` and `loop` can be exported")
-        self.loop = self._native_loop()
-        self.law: Any = self.loop.law
-        if isinstance(self.law, NumericLaw) and not self.law.native:
-            self.law.program()  # raises, with the law that can
-        self.sensors, self.reference = self._sensors(), self._references()
-        self.memory = self._memory()
-
-    def _native_loop(self) -> ControlLoop:
-        """Return the loop; one that MuJoCo runs from Python with the law in native calls."""
-        loop, law = self.recorded.loop, self.recorded.scene.law
-        if not self.recorded.options.stepwise or not isinstance(law, NumericLaw):
-            return loop
-        return replace(loop, law=law.timed(Timing(self.recorded.period, 0, True)))
-
-    # ------------------------------------------------------------------ ports
+        super().__init__(recorded)
+        self.name = name
 
     @cached_property
     def _side(self) -> LawSide:
         given = {
-            name: self._matrix(slot)
+            name: self.matrix(slot)
             for name, slot in zip(self.law.needs, self.reference, strict=True)
         }
         predictor: Any = self._prediction
         reference = _GivenReference(given)
         return replace(self.loop.law_side, reference=reference, predictor=predictor)
-
-    def _matrix(self, slot: _Slot) -> Matrix:
-        rows, columns = ca.SX(slot.simulated).shape
-        return ca.reshape(slot.symbol, columns, rows).T
-
-    @cached_property
-    def _plant_state(self) -> Any:
-        s = self.loop.symbols
-        return self.loop.plant.at(s["x"], s["v"], s["time"])
-
-    @cached_property
-    def _readings(self) -> dict[str, Reading]:
-        """What the sensors say in a simulated loop."""
-        loop, estimation, s = self.loop, self.loop.estimation, self.loop.symbols
-        if estimation is None or estimation.sensors is None:
-            return {}
-        acting = loop.forces_on(
-            self._plant_state, s["time"], loop.symbol("drive"), loop.symbol("held"), s.get("touch")
-        )
-        memory = loop.symbol("estimate")[: self._sensor_memory, :]
-        return estimation.sensors.read(
-            memory, self._plant_state, acting, loop.symbol("noise")
-        )[0]  # fmt: skip
-
-    @property
-    def _sensor_memory(self) -> int:
-        """Size of what the sensors themselves remember."""
-        estimation: Any = self.loop.estimation
-        drives = self.loop.symbol("drive").shape[0]
-        return self.loop.symbol("estimate").shape[0] - estimation.own_size(drives)
-
-    def _sensors(self) -> list[_Slot]:
-        loop, s, estimation = self.loop, self.loop.symbols, self.loop.estimation
-        slots = [_slot(BlockPort("t", 1, units=("s",), about="time"), s["time"])]
-        if estimation is None or not estimation.estimators:
-            noise = None if self._readings else s.get("noise")
-            state = self._plant_state
-            measured = loop.law_side.measure(s["time"], state.joint_x, state.joint_v, noise)
-            known = loop.law_side.correspondence
-            channels = state_channels(self.law.machine)[:2]
-            abouts = ("coordinates of the joints", "velocities of the joints")
-            values = known.x(measured.x), known.v(measured.v)
-            for channel, value, about in zip(channels, values, abouts, strict=True):
-                port = BlockPort(channel.name, channel.size, channel.entries, channel.units, about)
-                slots.append(_slot(port, value))
-        taken = {slot.port.name for slot in slots}
-        for name, reading in self._readings.items():
-            own = identifier(name, taken)
-            about = f"reading of the sensor {name}"
-            slots.append(_slot(BlockPort(own, reading.value.shape[0], about=about), reading.value))
-            words = f"1 where the reading of {name} is new, else 0"
-            slots.append(_slot(BlockPort(f"{own}{FRESH}", 1, about=words), reading.fresh))
-        if self._remembers and "drive" in s:
-            words = "state of the drives, measured or modelled"
-            slots.append(_slot(BlockPort("drive", s["drive"].shape[0], about=words), s["drive"]))
-        return slots
-
-    def _references(self) -> list[_Slot]:
-        """Return the reference signals, the lead of a prediction ahead."""
-        slots, taken = [], set()
-        signals = self.loop.law_side.references(self._ahead(self.loop.symbols["time"]))
-        x, v, _ = state_channels(self.law.machine)
-        known = {"x": (x.entries, x.units), "v": (v.entries, v.units)}
-        known["a"] = (v.entries, tuple(unit and f"{unit}^2" for unit in v.units))
-        for name in self.law.needs:
-            if name not in signals:
-                raise ExportError(f"the law {self.law.name} needs a reference `{name}`")
-            value = ca.SX(signals[name])
-            entries, units = known.get(name, ((), ()))
-            if len(entries) != value.numel():
-                entries, units = (), ()
-            about = f"reference {name}" + (", row by row" if value.shape[1] > 1 else "")
-            own = identifier(name, taken)
-            slots.append(_slot(BlockPort(own, value.numel(), entries, units, about), value))
-        return slots
-
-    def _ahead(self, t: Matrix) -> Matrix:
-        predictor = self.loop.predictor
-        return t if predictor is None else t + predictor.lead
-
-    @property
-    def _remembers(self) -> bool:
-        """Whether commands that were sent are needed again."""
-        estimation = self.loop.estimation
-        observed = estimation is not None and estimation.observer is not None
-        return self.loop.predictor is not None or observed
-
-    def _memory(self) -> list[_Slot]:
-        s, slots = self.loop.symbols, []
-        if "memory" in s:
-            slots.append(_kept(BlockPort("law", s["memory"].shape[0], about="of the law"), s))
-        if "estimate" in s:
-            own = s["estimate"][self._sensor_memory :, :]
-            if own.shape[0]:
-                port = BlockPort("estimate", own.shape[0], about="of estimators and observer")
-                slots.append(_slot(port, own))
-        if self._remembers:
-            u = state_channels(self.loop.machine)[2]
-            about = "the command that acts"
-            slots.append(_kept(BlockPort("held", u.size, u.entries, u.units, about), s))
-            if "pipe" in s:
-                about = "commands on their way, the oldest first"
-                slots.append(_kept(BlockPort("pipe", s["pipe"].shape[0], about=about), s))
-        for name in self.loop.parameter_names:
-            machine = self.loop.machine if name == "parameters" else self.law.machine
-            port = BlockPort(
-                name, s[name].shape[0], machine.parameters.names, about="tunable numbers"
-            )
-            # Laws and plants have these very symbols in their expressions.
-            slots.append(_Slot(port, s[name], s[name]))
-        return slots
-
-    # ------------------------------------------------------------------ the step
-
-    def _symbol(self, name: str) -> Matrix:
-        for slot in (*self.sensors, *self.memory):
-            if slot.port.name == name:
-                return slot.symbol
-        return ca.SX(0, 1)
 
     @cached_property
     def _prediction(self) -> _PredictedState | None:
@@ -267,37 +120,37 @@ class Controller:
     def _known(self) -> Estimated:
         """What is known, by the symbols of sensors and memory."""
         estimation = self.loop.estimation
-        measured = self._symbol("x"), self._symbol("v")
+        measured = self.symbol("x"), self.symbol("v")
         if estimation is None:
             return Estimated(*measured, None, ca.SX(0, 1), {}, {})
         names = iter(self.sensors)
         readings = {}
-        for name in self._readings:
+        for name in self.readings:
             value = next(slot for slot in names if slot.port.about.endswith(f"sensor {name}"))
             readings[name] = Reading(value.symbol, next(names).symbol > 0.5)
         return estimation.from_readings(
-            self._symbol("estimate"),
+            self.symbol("estimate"),
             readings,
             measured,
-            self._symbol("drive"),
-            self._symbol("held"),
+            self.symbol("drive"),
+            self.symbol("held"),
         )
 
     @cached_property
     def _inputs(self) -> LawInputs:
-        t = self._symbol("t")
+        t = self.symbol("t")
         unused = Measurement(t, ca.SX(self.loop.machine.nx, 1), ca.SX(self.loop.machine.nv, 1))
-        pending = Pending(self._symbol("drive"), self._symbol("pipe"), self._symbol("held"))
+        pending = Pending(self.symbol("drive"), self.symbol("pipe"), self.symbol("held"))
         return self._side.estimate(unused, pending, self._estimated)
 
     def _command(self, output: Matrix) -> Command:
-        return self._side.command(self._inputs, self._symbol("law"), output)
+        return self._side.command(self._inputs, self.symbol("law"), output)
 
     def _following(self, command: Command) -> dict[str, Matrix]:
         """Return the next memory."""
-        nu, queue = self.loop.machine.nu, ca.vertcat(self._symbol("pipe"), command.u)
+        nu, queue = self.loop.machine.nu, ca.vertcat(self.symbol("pipe"), command.u)
         following = {
-            "law": command.memory_after(self._symbol("law"), self.recorded.period),
+            "law": command.memory_after(self.symbol("law"), self.recorded.period),
             "estimate": self._estimated.memory,
             "held": queue[:nu, :],
             "pipe": queue[nu:, :],
@@ -337,9 +190,7 @@ class Controller:
             f"signal_{port.name}": ca.vec(value.T)
             for port, value in zip(ports, signals.values(), strict=True)
         }
-        start = self._values(
-            {**self.recorded.start, **self.recorded.constants}, [s for s in self.memory]
-        )
+        start = self.values_at({**self.recorded.start, **self.recorded.constants}, self.memory)
         return StepBlock(
             self.name,
             f"{self.law.name} for {self.law.machine.name}",
@@ -358,16 +209,6 @@ class Controller:
             self._reference_program(),
         )
 
-    @property
-    def _slots(self) -> list[_Slot]:
-        return [*self.sensors, *self.reference, *self.memory]
-
-    @property
-    def _names(self) -> list[str]:
-        groups = (("sensors", self.sensors), ("reference", self.reference))
-        names = [f"{group}_{slot.port.name}" for group, slots in groups for slot in slots]
-        return [*names, *(f"memory_{slot.port.name}" for slot in self.memory)]
-
     def _program(
         self, kind: str, outputs: Mapping[str, Matrix], column: Matrix
     ) -> ExpressionProgram | Calls:
@@ -376,15 +217,15 @@ class Controller:
         A law of native calls makes one of calls; so does a prediction, whose steps are calls of one
         function.
         """
-        symbols = [slot.symbol for slot in self._slots]
+        symbols = [slot.symbol for slot in self.slots]
         dense = [ca.densify(ca.SX(value)) for value in outputs.values()]
         name = f"{self.name}_{kind}"
         if not column.numel() and self._prediction is None:
-            return ExpressionProgram(ca.Function(name, symbols, dense, self._names, list(outputs)))
+            return ExpressionProgram(ca.Function(name, symbols, dense, self.names, list(outputs)))
         calls = Calls(name)
         blocks = [
             calls.input(own, (slot.port.size,))
-            for own, slot in zip(self._names, self._slots, strict=True)
+            for own, slot in zip(self.names, self.slots, strict=True)
         ]
         wanted = list(dense)
         if column.numel():
@@ -423,7 +264,7 @@ class Controller:
         calls.call(ca.Function("estimate", symbols, values), blocks, found)
         given = {id(symbol): block for (symbol, _), block in zip(cuts, found, strict=True)}
         given |= {id(symbol): block for symbol, block in zip(symbols, blocks, strict=True)}
-        inner, drive = self._estimated, self._symbol("drive")
+        inner, drive = self._estimated, self.symbol("drive")
         start = [given[id(one)] for one in (inner.v, drive) if one.numel()]
         column = calls.block(sum(block.size for block in start))
         parts = [ca.SX.sym("part", block.size) for block in start]
@@ -433,7 +274,7 @@ class Controller:
         rest = [given[id(one)] for one in tunable]
         if inner.force is not None:
             rest.insert(0, given[id(inner.force)])
-        nu, pipe, held = self.loop.machine.nu, self._symbol("pipe"), self._symbol("held")
+        nu, pipe, held = self.loop.machine.nu, self.symbol("pipe"), self.symbol("held")
         for k, h in predictor.steps(pipe.shape[0] // max(nu, 1)):
             command = given[id(held)] if k is None else given[id(pipe)][k * nu : (k + 1) * nu]
             following = [calls.block(place.size), calls.block(column.size)]
@@ -444,7 +285,7 @@ class Controller:
     def _moved(self) -> ca.Function:
         """Return one step of the prediction: from x, (v, drive), command and duration on."""
         predictor: Any = self.loop.predictor
-        inner, drive = self._estimated, self._symbol("drive")
+        inner, drive = self._estimated, self.symbol("drive")
         x = ca.SX.sym("x", inner.x.numel())
         column = ca.SX.sym("column", inner.v.numel() + drive.numel())
         command, h = ca.SX.sym("command", self.loop.machine.nu), ca.SX.sym("h")
@@ -471,7 +312,7 @@ class Controller:
         flat = [ca.densify(ca.vec(ca.SX(value).T)) for value in self._law_values]
         found = [calls.block(value.numel()) for value in flat]
         calls.call(ca.Function("law_inputs", symbols, flat), blocks, found)
-        count = len(self._slots)
+        count = len(self.slots)
         remembered = blocks[count - len(self.memory) : count]
         by_name = {s.port.name: b for s, b in zip(self.memory, remembered, strict=True)}
         memory = by_name.get("law", calls.zeros(0))
@@ -490,55 +331,9 @@ class Controller:
         if not self.reference:
             return None
         t = ca.SX.sym("t")
-        signals = self.loop.law_side.references(self._ahead(t))
+        signals = self.loop.law_side.references(self.ahead(t))
         flat = [ca.densify(ca.vec(ca.SX(signals[name]).T)) for name in self.law.needs]
         names = [f"reference_{slot.port.name}" for slot in self.reference]
         return ExpressionProgram(
             ca.Function(f"{self.name}_reference", [t], flat, ["t"], names), ("t",)
         )
-
-    # ------------------------------------------------------------------ the recorded run
-
-    def recorded_inputs(self, record: LoopRecord) -> dict[str, np.ndarray]:
-        """Return all inputs of the step, by their names in its program, along a recorded run."""
-        return self._evaluated(record.values, self._slots, self._names)
-
-    def _values(self, first: Mapping[str, np.ndarray], slots: list[_Slot]) -> dict[str, np.ndarray]:
-        if not slots:
-            return {}
-        values = {"time": np.zeros(1), "h": np.full(1, self.recorded.options.dt), **first}
-        values.setdefault("noise", np.zeros(self.loop.symbol("noise").shape[0]))
-        rows = {name: np.atleast_2d(value) for name, value in values.items()}
-        found = self._evaluated(rows, slots, [slot.port.name for slot in slots])
-        return {name: array[0] for name, array in found.items()}
-
-    def _evaluated(
-        self, values: Mapping[str, np.ndarray], slots: list[_Slot], names: list[str]
-    ) -> dict[str, np.ndarray]:
-        loop = self.loop
-        flat = [ca.densify(ca.vec(ca.SX(slot.simulated).T)) for slot in slots]
-        labels = [f"o{k}" for k in range(len(flat))]
-        function = ca.Function(
-            "sense", list(loop.symbols.values()), flat, list(loop.symbols), labels
-        )
-        kernel = compile(function)
-        rows = len(values["time"])
-        given = {
-            name: np.broadcast_to(values[name], (rows, symbol.shape[0]))
-            if name in values
-            else np.zeros((rows, symbol.shape[0]))
-            for name, symbol in loop.symbols.items()
-        }
-        arrays: dict[str, Any] = {n: np.ascontiguousarray(array) for n, array in given.items()}
-        results = kernel(**arrays)
-        results = results if isinstance(results, tuple) else (results,)
-        return {name: np.asarray(one) for name, one in zip(names, results, strict=True)}
-
-
-def _slot(port: BlockPort, simulated: Matrix) -> _Slot:
-    return _Slot(port, ca.SX.sym(port.name, port.size), ca.SX(simulated))
-
-
-def _kept(port: BlockPort, symbols: Mapping[str, Matrix]) -> _Slot:
-    name = "memory" if port.name == "law" else port.name
-    return _slot(port, symbols[name])
