@@ -118,3 +118,61 @@ def test_joint_references_of_paths_that_cannot_be(iiwa):
     path = MinimumJerk(iiwa, points=[iiwa.neutral(), iiwa.neutral()], times=[0, 1])
     with pytest.raises(ControlError, match="no pose of a frame"):
         joint_reference(iiwa, path, [0, 1])
+
+
+def test_a_motor_leaves_the_name_to_its_joint(driven):
+    """In machines from robot files motors are called like their joints; neither is in the way."""
+    changed = driven.replace("joint4", damping=0.3)
+    assert changed.joint("joint4").damping == [0.3]
+    assert changed.actuators == driven.actuators
+    geared = driven.replace("actuator:joint4", gear=2.0)
+    assert geared.joint("joint4").damping == [0.0]
+    assert geared.actuators[3].gear == [2.0]
+    assert driven.tunable("joint4.damping", "joint4.gear").parameters.names
+    crossed = driven.attach(ff.machine.JointForce("link4", "joint1"))
+    with pytest.raises(ff.FramefreeError, match="say which: `actuator:link4`, `body:link4`"):
+        crossed.replace("link4", name="other")
+
+
+def test_rows_of_state_matrices_have_names(driven):
+    eom = ff.equations(driven)
+    A, B = eom.state_matrices(np.zeros(7), np.zeros(7), np.zeros(7))
+    assert A.shape == (len(eom.state_names),) * 2
+    assert B.shape == (len(eom.state_names), len(driven.u_names))
+    assert eom.state_names[::7] == ("x.joint1", "v.joint1")
+
+
+MISTYPED = {
+    "iwa": lambda arm: MACHINES["iwa"],
+    "heavytop": lambda arm: ff.gallery.SCENARIOS["heavytop"],
+    "tre": lambda arm: ff.equations(arm, "tre"),
+    "forwrd": lambda arm: ff.equations(arm).kernel("forwrd"),
+    "rk5": lambda arm: ff.simulate(arm, duration=1, dt=1, integrator="rk5"),
+    "mujco": lambda arm: ff.simulate(arm, duration=1, dt=1, plant="mujco"),
+    "simulat": lambda arm: ff.simulat,
+    "tol": lambda arm: arm.frame("tol"),
+}
+
+
+@pytest.mark.parametrize("name", MISTYPED)
+def test_mistyped_names_are_answered_by_near_ones(iiwa, name):
+    with pytest.raises((ff.FramefreeError, AttributeError), match=f"{name}.*did you mean"):
+        MISTYPED[name](iiwa)
+
+
+MISTAKEN = {
+    "`x0` must be numbers": lambda arm: ff.simulate(arm, x0={"a": 0}, duration=1, dt=1),
+    "`v0` must be numbers": lambda arm: ff.simulate(arm, v0="0", duration=1, dt=1),
+    "`parameters` must map": lambda arm: ff.simulate(arm, parameters=3.0, duration=1, dt=1),
+    "`plant` of SetParameters must map": lambda arm: ff.simulate.SetParameters(0.1, plant=3.0),
+    "`laws` of LawsTogether must map": lambda arm: ff.control.LawsTogether(arm, 3.0),
+    "must be names of numbers": lambda arm: ff.control.Adaptation(3.0),
+    "`machine` must be a Machine": lambda arm: ff.equations("iiwa"),
+    "`vary` must map": lambda arm: ff.campaign.campaign(arm, vary=0.3, runs=2, out="no"),
+}
+
+
+@pytest.mark.parametrize("message", MISTAKEN)
+def test_wrong_kinds_of_arguments_are_told_what_is_right(iiwa, message):
+    with pytest.raises(ff.FramefreeError, match=message):
+        MISTAKEN[message](iiwa)

@@ -24,6 +24,7 @@ EXTRAS = {
     "playwright": "drives a browser for `bench view`",
 }
 START_UP = {
+    "difflib": "for questions after mistyped names only",
     "importlib.metadata": "versions of packages, for records only",
     "pyarrow": "0.2 s, for records only",
     "rich": "0.1 s, for progress on a terminal only",
@@ -38,6 +39,7 @@ OWN = {
     ("machine/machine.py", "framefree.machine.formats.write_mjcf"): "0.05 s, for writing only",
     ("machine/machine.py", "framefree.machine.formats.write_urdf"): "0.05 s, for writing only",
     ("motion/equations.py", "framefree.solve.linearise"): "a convenience of equations",
+    ("motion/formulate.py", "framefree.motion.redundant"): "a formulation is loaded when asked for",
     ("simulate/segment.py", "framefree.simulate.runners.mujoco"): "needs `mujoco`",
     ("kernel/kernel.py", "framefree.kernel.jax_target"): "needs `jax`",
     ("benchmarks/peers.py", "framefree.simulate.runners.mujoco"): "needs `mujoco`",

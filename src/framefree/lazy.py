@@ -7,6 +7,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from framefree.errors import near
+
 
 def lazy(module: str, places: Mapping[str, str]) -> Callable[[str], Any]:
     """Return a `__getattr__` for a module that loads names on first use (PEP 562).
@@ -22,7 +24,11 @@ def lazy(module: str, places: Mapping[str, str]) -> Callable[[str], Any]:
 
     def load(name: str) -> Any:
         if name not in places:
-            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+            names = getattr(sys.modules[module], "__all__", places)
+            hint = near(name, names).strip() if not name.startswith("_") else ""
+            raise AttributeError(
+                f"module {module!r} has no attribute {name!r}" + (f"; {hint}" if hint else "")
+            )
         path, _, inside = places[name].partition(":")
         value = import_module(path)
         if inside:

@@ -212,7 +212,7 @@ def test_paths_that_lead_nowhere_come_together():
     with pytest.raises(MachineError) as caught:
         arm().tunable("uper.mass", "elbow.mass", "gravity.w", "fluid.salt", "slide.mass", "mass")
     assert caught.value.problems == (
-        "`uper.mass`: part `uper` is unknown; did you mean `euler`, `upper`?",
+        "`uper.mass`: part `uper` is unknown; did you mean `upper` or `euler`?",
         "`elbow.mass`: Joint `elbow` has no tunable number `mass`; it has friction_width, "
         "parent_pose.<x, y, z, rx, ry, rz>, child_pose.<x, y, z, rx, ry, rz>, armature, damping, "
         "friction, friction_asymmetry, stiffness",

@@ -210,6 +210,11 @@ def variations_of(
     subject: CampaignSubject, vary: Mapping[str, Variation | str]
 ) -> dict[str, Variation]:
     """Return what varies, texts taken apart; refuse what a subject does not have."""
+    if not isinstance(vary, Mapping):
+        raise CampaignError(
+            "`vary` must map what varies to a range or a variation, such as "
+            f"{{'spin': '100:200'}}, got {vary!r}"
+        )
     made = {k: parsed(f"{k}={v}")[1] if isinstance(v, str) else v for k, v in vary.items()}
     if not made:
         raise CampaignError("a campaign needs something that varies: give `vary`")

@@ -24,7 +24,6 @@ from framefree.cli.arguments import (
     is_model,
     is_python,
     machine_of,
-    near,
     own_machine,
     scenario_of,
     task_of,
@@ -33,7 +32,7 @@ from framefree.cli.campaign import campaign
 from framefree.cli.export import export
 from framefree.cli.printing import err, first_line, out, print_result, rows_of, table_of
 from framefree.cli.view import view
-from framefree.errors import FramefreeError, FramefreeWarning
+from framefree.errors import FramefreeError, FramefreeWarning, near
 
 if TYPE_CHECKING:
     from framefree.identify import Fit

@@ -1,7 +1,5 @@
 """Arguments that several commands take, and what they name: machines and scenarios."""
 
-import difflib
-from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +8,7 @@ import typer
 from typer.core import TyperCommand
 
 from framefree.cli.printing import print_scenario
-from framefree.errors import FramefreeError
+from framefree.errors import FramefreeError, near
 
 if TYPE_CHECKING:
     from framefree.cli.python_file import PythonFile
@@ -81,12 +79,6 @@ def own_machine(
             "model file is read"
         )
     return python_file(name)
-
-
-def near(name: str, known: Iterable[str]) -> str:
-    """Return a question that offers the known names nearest to a mistyped one, or nothing."""
-    near = difflib.get_close_matches(name, known, n=3)
-    return f"did you mean {' or '.join(f'`{word}`' for word in near)}? " if near else ""
 
 
 def scenario_of(name: str, settings: list[str], plant: str | None) -> "Scenario":

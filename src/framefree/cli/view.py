@@ -5,9 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
-from framefree.cli.arguments import Base, LeftOut, PackageFolders, is_model, machine_of, near
+from framefree.cli.arguments import Base, LeftOut, PackageFolders, is_model, machine_of
 from framefree.cli.printing import err, out
-from framefree.errors import FramefreeError
+from framefree.errors import FramefreeError, near
 
 
 def view(

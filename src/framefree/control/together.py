@@ -15,7 +15,15 @@ from typing import Any
 
 import casadi as ca
 
-from framefree.control.law import UNKNOWN_FORCE, AnyLaw, Command, Law, NumericLaw, Timing
+from framefree.control.law import (
+    UNKNOWN_FORCE,
+    AnyLaw,
+    Command,
+    ControlError,
+    Law,
+    NumericLaw,
+    Timing,
+)
 from framefree.control.law_group import LawGroup
 from framefree.control.numeric_together import NumericLawsTogether
 from framefree.machine import Machine
@@ -48,6 +56,11 @@ class LawsTogether(LawGroup, Law):
 
     def __new__(cls, machine: Machine, laws: Mapping[str, Any], *more: Any, **named: Any) -> Any:
         """Return what the laws allow: an expression, or a law in numbers."""
+        if not isinstance(laws, Mapping):
+            raise ControlError(
+                "`laws` of LawsTogether must map names to laws, such as {'left': law, 'right': "
+                f"other}}, got {laws!r}"
+            )
         if any(isinstance(law, NumericLaw) for law in dict(laws).values()):
             return NumericLawsTogether(machine, laws, *more, **named)
         return super().__new__(cls)

@@ -5,7 +5,7 @@
 - `shared`: what all scenarios share.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from framefree.errors import FramefreeError
@@ -52,6 +52,7 @@ from framefree.gallery.machines.scara import scara
 from framefree.gallery.machines.ship import ship_arm
 from framefree.gallery.machines.space_arm import space_arm
 from framefree.gallery.machines.touching import ball, block, coin, resting_arm, stack
+from framefree.gallery.shared.catalogue import Catalogue
 from framefree.lazy import lazy
 from framefree.machine import Free, Machine, Planar
 
@@ -60,55 +61,58 @@ if TYPE_CHECKING:
 
 __all__ = ["MACHINES", "SCENARIOS", "gallery_machine"]
 
-MACHINES: dict[str, Callable[[], Machine]] = {
-    "heavy-top": heavy_top,
-    "double-pendulum": double_pendulum,
-    "four-bars": four_bars,
-    "cylinder": cylinder,
-    "box": box,
-    "iiwa": iiwa,
-    "driven-iiwa": driven_iiwa,
-    "scara": scara,
-    "six-joint-arm": six_joint_arm,
-    "seven-joint-arm": seven_joint_arm,
-    "two-armed-robot": dual_arm,
-    "two-armed-robot-with-object": dual_arm_with_object,
-    "three-arms": three_arms,
-    "crane": crane,
-    "crane-model": crane_model,
-    "five-bar": five_bar,
-    "finger-arm": finger_arm,
-    "auv-arm": auv,
-    "space-arm": space_arm,
-    "rover-arm": rover_arm,
-    "ship-arm": ship_arm,
-    "aerial-arm": aerial_arm,
-    "quadruped": quadruped,
-    "carrying-robots": carrying_robots,
-    "chain": chain,
-    "revolute-chain": revolute_chain,
-    "ball-chain": ball_chain,
-    "quadcopter": quadcopter,
-    "crazyflie": crazyflie,
-    "tricopter": tricopter,
-    "bicopter": bicopter,
-    "tricopter-and-load": tricopter_and_load,
-    "tricopter-with-load": tricopter_with_load,
-    "pvtol": pvtol,
-    "cart-pole": cart_pole,
-    "ball-on-plate": ball_on_plate,
-    "quadcopter-and-load": quadcopter_and_load,
-    "wheel": wheel,
-    "slider": slider,
-    "two-masses": two_masses,
-    "tumbler": tumbler,
-    "planar-body": planar_body,
-    "ball": ball,
-    "block": block,
-    "coin": coin,
-    "stack": stack,
-    "resting-arm": resting_arm,
-}
+MACHINES: Mapping[str, Callable[[], Machine]] = Catalogue(
+    "machine",
+    {
+        "heavy-top": heavy_top,
+        "double-pendulum": double_pendulum,
+        "four-bars": four_bars,
+        "cylinder": cylinder,
+        "box": box,
+        "iiwa": iiwa,
+        "driven-iiwa": driven_iiwa,
+        "scara": scara,
+        "six-joint-arm": six_joint_arm,
+        "seven-joint-arm": seven_joint_arm,
+        "two-armed-robot": dual_arm,
+        "two-armed-robot-with-object": dual_arm_with_object,
+        "three-arms": three_arms,
+        "crane": crane,
+        "crane-model": crane_model,
+        "five-bar": five_bar,
+        "finger-arm": finger_arm,
+        "auv-arm": auv,
+        "space-arm": space_arm,
+        "rover-arm": rover_arm,
+        "ship-arm": ship_arm,
+        "aerial-arm": aerial_arm,
+        "quadruped": quadruped,
+        "carrying-robots": carrying_robots,
+        "chain": chain,
+        "revolute-chain": revolute_chain,
+        "ball-chain": ball_chain,
+        "quadcopter": quadcopter,
+        "crazyflie": crazyflie,
+        "tricopter": tricopter,
+        "bicopter": bicopter,
+        "tricopter-and-load": tricopter_and_load,
+        "tricopter-with-load": tricopter_with_load,
+        "pvtol": pvtol,
+        "cart-pole": cart_pole,
+        "ball-on-plate": ball_on_plate,
+        "quadcopter-and-load": quadcopter_and_load,
+        "wheel": wheel,
+        "slider": slider,
+        "two-masses": two_masses,
+        "tumbler": tumbler,
+        "planar-body": planar_body,
+        "ball": ball,
+        "block": block,
+        "coin": coin,
+        "stack": stack,
+        "resting-arm": resting_arm,
+    },
+)
 """Machines that commands take by name, in place of a file."""
 
 

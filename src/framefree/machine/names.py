@@ -55,12 +55,17 @@ def find_all(machine: Any, name: str) -> list[NamedPart]:
 def find(machine: Any, name: str) -> NamedPart:
     """Return the one part of this name.
 
+    A motor that drives the joint of its own name, as those of robot files do, leaves the name to
+    the joint; "actuator:elbow" is the motor.
+
     Raises
     ------
     MachineError
         If there is none, or if parts of several groups have the name.
     """
     entries = find_all(machine, name)
+    if any(item.group == "joints" for item in entries):
+        entries = [item for item in entries if not _drives_its_namesake(item)]
     if len(entries) == 1:
         return entries[0]
     if not entries:
@@ -68,6 +73,11 @@ def find(machine: Any, name: str) -> NamedPart:
     words = [word for word, group in GROUPS.items() if group in {item.group for item in entries}]
     ways = known_names(f"{word}:{name}" for word in words)
     raise MachineError(f"several parts are named `{name}`; say which: {ways}")
+
+
+def _drives_its_namesake(item: NamedPart) -> bool:
+    """Whether this is an actuator on the joint that has its name."""
+    return item.group == "actuators" and getattr(item.part, "joint", None) == item.part.name
 
 
 def all_names(machine: Any) -> set[str]:

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 
+from framefree.errors import near
 from framefree.machine.body import WORLD, Body
 from framefree.machine.frame import Frame
 from framefree.machine.joint import Joint
@@ -51,9 +51,8 @@ def check_unique(kind: str, names: Iterable[str], problems: Problems) -> None:
 def unknown(what: str, name: str, valid: Iterable[str]) -> str:
     """Message for a name that is not there, with the nearest or all valid ones."""
     valid = list(valid)
-    near = get_close_matches(name, valid, n=3)
-    if near:
-        return f"{what} `{name}` is unknown; did you mean {known_names(near)}?"
+    if hint := near(name, valid):
+        return f"{what} `{name}` is unknown; {hint.strip()}"
     return f"{what} `{name}` is unknown; {'known: ' if valid else ''}{known_names(valid)}"
 
 

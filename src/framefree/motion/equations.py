@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from framefree.errors import FramefreeError
+from framefree.errors import FramefreeError, near
 from framefree.kernel import Kernel, compile_known
 from framefree.machine import Machine
 from framefree.motion.groups import Group
@@ -217,7 +217,8 @@ class Equations(ABC):
                 made = made._replace(inputs=XV)
         if made is None:
             raise EquationsError(
-                f"`{name}` is not a quantity of the {self.name} formulation; it has: "
+                f"`{name}` is not a quantity of the {self.name} formulation; "
+                f"{near(name, (*self.offers, *self.own))}it has: "
                 + ", ".join((*self.offers, *self.own))
             )
         chosen = made
@@ -400,13 +401,19 @@ class Equations(ABC):
         """Joint forces of the actuators at zero input: ``input_bias(x, v)`` (nv,)."""
         return self.kernel("input_bias")
 
+    @property
+    def state_names(self) -> tuple[str, ...]:
+        """Names of the rows of `state_matrices`: "x.elbow", ..., "v.elbow", ..."""
+        return tuple(f"{kind}.{name}" for kind in "xv" for name in self.v_names)
+
     @cached_property
     def state_matrices(self) -> Kernel:
         """A (2 nv, 2 nv) and B (2 nv, nu) of small motions: ``A, B = state_matrices(x, v, u)``.
 
         About a motion under inputs u, ``d/dt (eps, dv) = A (eps, dv) + B du``: eps and dv are
-        deviations of x and v along `v_names`, du those of `machine.u_names`. Constraints are not
-        taken out: `linearise` does that, and names rows and columns.
+        deviations of x and v, named in `state_names`, du those of the inputs, named in
+        `machine.u_names`. Constraints are not taken out: `linearise` does that, and its result
+        carries the names.
         """
         return self.kernel("state_matrices:u")
 

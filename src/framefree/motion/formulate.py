@@ -5,6 +5,7 @@ from importlib import import_module
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
+from framefree.errors import near
 from framefree.machine import Machine
 from framefree.motion.equations import Equations, EquationsError
 
@@ -59,12 +60,15 @@ def equations(
         If it does not apply to this machine.
     """
     own_coordinates = not isinstance(machine, Machine)
+    if own_coordinates:
+        _check_system(machine)
     if formulation is None:
         formulation = "constrained" if machine.closed else "tree"
         formulation = "redundant" if own_coordinates else formulation
     if formulation not in FORMULATIONS:
         raise EquationsError(
-            f"there is no formulation `{formulation}`; choose one of: {', '.join(FORMULATIONS)}"
+            f"there is no formulation `{formulation}`; {near(formulation, FORMULATIONS)}"
+            f"choose one of: {', '.join(FORMULATIONS)}"
         )
     if own_coordinates and formulation != "redundant":
         raise EquationsError(
@@ -89,3 +93,15 @@ def maker(formulation: str) -> Callable[..., Equations]:
     """Return what makes the equations of a machine in a formulation of `FORMULATIONS`."""
     folder = import_module(f"framefree.motion.{formulation}")
     return getattr(folder, FORMULATIONS[formulation])
+
+
+def _check_system(machine: Any) -> None:
+    """Refuse what is neither a machine nor a system in coordinates of its own."""
+    from framefree.motion.redundant import System  # costs a start nothing where machines are meant
+
+    if not isinstance(machine, System):
+        raise EquationsError(
+            f"`machine` must be a Machine or a system in coordinates of its own, got {machine!r}; "
+            "a model file is read by `framefree.read(...)`, a machine of the gallery is made by "
+            "`gallery.MACHINES[...]()`"
+        )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import casadi as ca
+import numpy as np
 
 from framefree.control.function_law import FunctionLaw
 from framefree.control.law import AnyLaw
@@ -18,6 +19,16 @@ from framefree.motion.redundant import System
 from framefree.simulate.errors import SimulationError
 
 Kind = TypeVar("Kind")
+
+
+def checked_array(name: str, value: Any) -> np.ndarray:
+    """Return a copy of the numbers that an argument holds; refuse what is no numbers."""
+    try:
+        if isinstance(value, str):
+            raise TypeError
+        return np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        raise SimulationError(f"`{name}` must be numbers, got {_shown(value)}") from None
 
 
 def checked_machine(machine: Any) -> Machine | System:

@@ -140,6 +140,16 @@ class SetParameters(Event):
     law: Mapping[str, float] | None = None
     hold: tuple[str, ...] | None = None
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("plant", "law"):
+            given = getattr(self, name)
+            if not (given is None or isinstance(given, Mapping)):
+                raise SimulationError(
+                    f"`{name}` of SetParameters must map names of tunable numbers to values, such "
+                    f"as {{'load.mass': 2.0}}, got {given!r}"
+                )
+
     @property
     def held(self) -> Sequence[str] | None:
         """Joints that stay."""

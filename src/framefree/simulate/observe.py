@@ -9,6 +9,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from framefree.errors import near
 from framefree.kernel import compile
 from framefree.motion import State
 from framefree.simulate.columns import Channel, state_channels
@@ -123,7 +124,8 @@ class Observer:
             # What is recorded by default is left out where a plant has none of it.
             if word not in (*available, "constraint", "interaction", "stop") and record != RECORDED:
                 raise SimulationError(
-                    f"`record` cannot be `{word}`; choose from: {', '.join(available)}"
+                    f"`record` cannot be `{word}`; {near(word, available)}choose from: "
+                    + ", ".join(available)
                 )
         for word, make in available.items():
             if word in record and word not in self.unknown:

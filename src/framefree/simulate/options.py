@@ -12,11 +12,13 @@ import numpy as np
 from framefree.control.estimation import ForceObserver, StateEstimator
 from framefree.control.law import AnyLaw
 from framefree.control.references.base import Reference
+from framefree.errors import near
 from framefree.machine import Machine, Stops
 from framefree.machine.parameters import Parameters
 from framefree.motion import Constrained, Equations
 from framefree.simulate.actuation import Drive, FirstOrder
 from framefree.simulate.arguments import (
+    checked_array,
     checked_parts,
     checked_seed,
     checked_time,
@@ -74,7 +76,10 @@ class SimulationOptions:
 
     def __post_init__(self) -> None:
         if self.plant not in PLANTS:
-            raise SimulationError(f"`plant` must be one of {', '.join(PLANTS)}, got {self.plant!r}")
+            raise SimulationError(
+                f"`plant` must be one of {', '.join(PLANTS)}, got {self.plant!r}"
+                + (f"; {hint.strip()}" if (hint := near(self.plant, PLANTS)) else "")
+            )
         if self.contacts:
             self._check_contacts()
         if not (self.stops is None or isinstance(self.stops, Stops)):
@@ -126,7 +131,8 @@ class SimulationOptions:
         known = {**INTEGRATORS, "adaptive": Adaptive()}
         if self.integrator not in known:
             raise SimulationError(
-                f"there is no integrator `{self.integrator}`; choose one of: {', '.join(known)}"
+                f"there is no integrator `{self.integrator}`; {near(self.integrator, known)}"
+                f"choose one of: {', '.join(known)}"
             )
         return known[self.integrator]
 
@@ -292,8 +298,8 @@ class SimulationOptions:
     ) -> tuple[np.ndarray, np.ndarray]:
         if x0 is None and machine.closed and parameters.ndim == 1:
             x0 = Constrained(machine).assemble(parameters=parameters)
-        x = machine.neutral() if x0 is None else np.array(x0, dtype=float)
-        v = np.zeros(machine.nv) if v0 is None else np.array(v0, dtype=float)
+        x = machine.neutral() if x0 is None else checked_array("x0", x0)
+        v = np.zeros(machine.nv) if v0 is None else checked_array("v0", v0)
         if isinstance(self.formulation, Equations) and x.shape[-1:] != (machine.nx,):
             return x, v if v0 is not None else np.zeros(self.formulation.sizes["v"])
         machine.validate(x, v)
@@ -382,10 +388,12 @@ def named(part: Any) -> Any:
 def _values(machine: Machine, parameters: Any) -> np.ndarray:
     if parameters is None or isinstance(parameters, Mapping):
         return machine.parameters.values(parameters)
-    values = np.array(parameters, dtype=float)
-    if values.ndim not in (1, 2) or values.shape[-1] != len(machine.parameters):
+    names = machine.parameters.names
+    values = checked_array("parameters", parameters)
+    if values.ndim not in (1, 2) or values.shape[-1] != len(names):
         raise SimulationError(
-            f"the machine has {len(machine.parameters)} tunable numbers, got values of shape "
+            "`parameters` must map names of tunable numbers to values, or give all of them; the "
+            f"machine has {len(names)} tunable numbers ({', '.join(names)}), got values of shape "
             f"{values.shape}"
         )
     return values

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from framefree.errors import near
 from framefree.machine import Machine
 from framefree.simulate import storage
 from framefree.simulate.columns import Channel
@@ -82,7 +83,8 @@ class Run:
             if name in group:
                 return group[name]
         known = ", ".join(f"`{key}`" for key in (*self.signals, *self.reference))
-        raise SimulationError(f"the run has no `{name}`; it has: {known}")
+        hint = near(name, (*self.signals, *self.reference))
+        raise SimulationError(f"the run has no `{name}`; {hint}it has: {known}")
 
     @property
     def batch(self) -> int | None:

@@ -150,7 +150,7 @@ def linearise(
     Z = _allowed(*rows)
     chosen = _independent(Z)
     N = Z @ np.linalg.inv(Z[chosen])
-    A, every = (F @ N)[chosen], [f"{kind}.{name}" for kind in "xv" for name in eom.v_names]
+    A, every = (F @ N)[chosen], eom.state_names
     return LinearSystem(
         A,
         G[chosen],

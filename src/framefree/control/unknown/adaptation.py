@@ -25,7 +25,7 @@ V contains M* and pi*: it is recorded where `truth` is given, as in an experimen
 still right, and the law records no V.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -125,6 +125,14 @@ class Adaptation(Correction):
     timing: Timing = field(default_factory=Timing)
 
     def __post_init__(self) -> None:
+        given: Any = self.unknown_numbers
+        words = (given,) if isinstance(given, str) else given
+        if not (isinstance(words, Iterable) and all(isinstance(word, str) for word in words)):
+            raise ControlError(
+                "`unknown_numbers` of Adaptation must be names of numbers of the machine, such as "
+                f"('hand.mass',), got {given!r}"
+            )
+        object.__setattr__(self, "unknown_numbers", tuple(words))
         positive(self.cost, "cost", "Adaptation")
         positive(self.filter, "filter", "Adaptation")
         positive(self.prediction, "prediction", "Adaptation", zero=True)

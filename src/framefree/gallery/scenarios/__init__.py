@@ -1,5 +1,7 @@
 """All scenarios by name; apart from the machines, because they load simulation and reports."""
 
+from collections.abc import Mapping
+
 from framefree.gallery.scenarios.classics.double_pendulum import DoublePendulum
 from framefree.gallery.scenarios.classics.four_bar import FourBar
 from framefree.gallery.scenarios.classics.free_body import FreeBody
@@ -43,6 +45,7 @@ from framefree.gallery.scenarios.vehicles.auv_current import AuvCurrent
 from framefree.gallery.scenarios.vehicles.rover_arm import RoverArm
 from framefree.gallery.scenarios.vehicles.ship_arm import ShipArm
 from framefree.gallery.scenarios.vehicles.space_arm import SpaceArm
+from framefree.gallery.shared.catalogue import Catalogue
 from framefree.gallery.shared.scenario import Scenario
 
 _CLASSES: tuple[type[Scenario], ...] = (
@@ -91,4 +94,6 @@ _CLASSES: tuple[type[Scenario], ...] = (
     LearnedFlight,
 )
 
-SCENARIOS: dict[str, type[Scenario]] = {scenario.name: scenario for scenario in _CLASSES}
+SCENARIOS: Mapping[str, type[Scenario]] = Catalogue(
+    "scenario", {scenario.name: scenario for scenario in _CLASSES}
+)

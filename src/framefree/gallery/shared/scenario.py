@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, fields, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from framefree.errors import FramefreeError
+from framefree.errors import FramefreeError, near
 from framefree.look.report import Animation, Figure, Promise
 from framefree.simulate import Run
 from framefree.simulate.run import RECORDED
@@ -138,7 +138,8 @@ class Scenario(ABC):
         known = {f.name: getattr(self, f.name) for f in fields(self)}
         if key not in known:
             have = ", ".join(f"`{name}`" for name in known) or "none"
-            raise FramefreeError(f"`{self.name}` has no setting `{key}`; it has: {have}")
+            hint = near(key, known)
+            raise FramefreeError(f"`{self.name}` has no setting `{key}`; {hint}it has: {have}")
         kind = type(known[key])
         if kind is bool and text.lower() in ("true", "false"):
             return text.lower() == "true"

@@ -8,11 +8,11 @@ in the cache.
 from __future__ import annotations
 
 import ast
-import difflib
 import importlib.util
 import os
 from pathlib import Path
 
+from framefree.errors import near
 from framefree.machine.formats.markup import ReadError
 
 PREFIX = "robot_descriptions:"
@@ -62,9 +62,9 @@ def _module(folder: Path, name: str) -> Path:
     for stem in (name, f"{name}_description", f"{name}_mj_description"):
         if stem in known:
             return folder / f"{stem}.py"
-    near = difflib.get_close_matches(name, [stem.removesuffix("_description") for stem in known])
-    hint = f"; did you mean {' or '.join(f'`{word}`' for word in near)}?" if near else ""
-    raise ReadError(f"the package robot_descriptions has no robot `{name[:100]}`{hint}")
+    hint = near(name, [stem.removesuffix("_description") for stem in known]).strip()
+    end = f"; {hint}" if hint else ""
+    raise ReadError(f"the package robot_descriptions has no robot `{name[:100]}`{end}")
 
 
 def _constants(module: Path) -> dict[str, str]:

@@ -12,9 +12,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from pathlib import Path
 
+from framefree.errors import near
 from framefree.machine.formats.markup import Element, Place, ReadError, parse, quoted
 from framefree.machine.formats.mjcf_ignored import StillAttributes
 from framefree.machine.formats.mjcf_schema import Known, schema
@@ -369,8 +369,7 @@ class _MjcfTextWriter:
 
 def _nearest(name: str, known: Iterable[str]) -> str:
     """Return the names most like a misspelt one, in words."""
-    near = get_close_matches(name, list(known), 3)
-    return f"; did you mean {known_names(near)}?" if near else f"; there are {known_names(known)}"
+    return f"; {near(name, known).strip() or f'there are {known_names(known)}'}"
 
 
 def _label(element: Element) -> str:
