@@ -17,9 +17,12 @@ from framefree.control.references.signals import SignalPath
 from framefree.lazy import lazy
 
 if TYPE_CHECKING:
+    from framefree.control.references.bodies import BodyPoses, BodyVelocities
     from framefree.control.references.from_frames import joint_reference
 
 __all__ = [
+    "BodyPoses",
+    "BodyVelocities",
     "Circle",
     "ContactSchedule",
     "FramePath",
@@ -38,7 +41,12 @@ __all__ = [
     "joint_reference",
 ]
 
-# Inverse kinematics, which it needs, would make `import framefree` slow.
+# What these need, equations of bodies and inverse kinematics, would make `import framefree` slow.
 __getattr__ = lazy(
-    __name__, {"joint_reference": "framefree.control.references.from_frames:joint_reference"}
+    __name__,
+    {
+        "BodyPoses": "framefree.control.references.bodies:BodyPoses",
+        "BodyVelocities": "framefree.control.references.bodies:BodyVelocities",
+        "joint_reference": "framefree.control.references.from_frames:joint_reference",
+    },
 )
