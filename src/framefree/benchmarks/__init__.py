@@ -4,8 +4,10 @@ from collections.abc import Callable
 
 from framefree.benchmarks import (
     board,
+    calls,
     campaign,
     chain,
+    compiling,
     contact,
     dual_arm,
     dynamics,
@@ -15,8 +17,10 @@ from framefree.benchmarks import (
     kernel,
     learn,
     loops,
+    mujoco_plant,
     prototype,
     rollout,
+    start,
     tasks,
     view,
 )
@@ -38,5 +42,9 @@ BENCHMARKS: dict[str, Callable[[], dict[str, object]]] = {
     "view": view.run,
     "campaign": campaign.run,
     "board": board.run,
+    "start": start.run,
+    "call": calls.run,
+    "compile": compiling.run,
+    "mujoco-plant": mujoco_plant.run,
 }
 """Benchmark name to the function that measures it and gives its figures."""

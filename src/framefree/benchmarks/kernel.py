@@ -6,7 +6,7 @@ from time import perf_counter
 import numpy as np
 
 from framefree.benchmarks.peers import pinocchio, to_pinocchio
-from framefree.benchmarks.timing import best_seconds, speedup
+from framefree.benchmarks.timing import best_seconds, circumstances, speedup
 from framefree.gallery.machines.arms import iiwa, revolute_chain
 from framefree.kernel import compile
 from framefree.kernel.measure import operations, peak_flops
@@ -32,7 +32,7 @@ def run() -> dict[str, object]:
     }
     for case, joints in ((small, 7), (large, 30)):
         figures[f"flops_share_{joints}"] = case.flops() / peak_flops()
-    return figures
+    return figures | circumstances("pin")
 
 
 class _KernelCase:

@@ -3,7 +3,7 @@
 import os
 import platform
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from time import perf_counter, thread_time
@@ -51,10 +51,12 @@ def in_turns(
     for _ in range(repeats):
         for name, call in calls.items():
             turns[name].append(best_seconds(call, repeats=5, loops=loops, clock=clock))
-    return {
-        name: TurnTiming(min(seconds), statistics.median(seconds) / min(seconds))
-        for name, seconds in turns.items()
-    }
+    return {name: summary(seconds) for name, seconds in turns.items()}
+
+
+def summary(seconds: Sequence[float]) -> TurnTiming:
+    """Return the best of several turns, and how far the median is from it."""
+    return TurnTiming(min(seconds), statistics.median(seconds) / min(seconds))
 
 
 def speedup(

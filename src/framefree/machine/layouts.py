@@ -9,6 +9,7 @@ cylindrical one from a slide and a hinge, a universal one from two hinges.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from framefree.machine.tree import unknown
 
 _XYZW, _WXYZ = [1, 2, 3, 0], [3, 0, 1, 2]
 _REFUSED = {"pinocchio": (Custom,), "mujoco": (Custom, Helical)}
+_CONVERTED = {"pinocchio": (Free, Spherical), "mujoco": (Free, Planar, Continuous)}
+"""Kinds of joints whose numbers differ from ours."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,14 @@ class EngineLayout:
     nq: int
     nv: int
     segments: tuple[_Segment, ...]
+
+    @cached_property
+    def same(self) -> bool:
+        """Whether states and forces are the same numbers here and there, at the same places."""
+        return all(
+            s.x == s.q and s.v == s.w and not isinstance(s.kind, _CONVERTED[self.engine])
+            for s in self.segments
+        )
 
     def x_to(self, x: Any) -> np.ndarray:
         """Return the other engine's configuration."""

@@ -3,6 +3,7 @@
 import platform
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,11 @@ def machine_data(machine: Machine | System) -> Any:
 
 def versions() -> dict[str, str]:
     """Return the versions of what a result depends on."""
+    return dict(_versions())
+
+
+@cache
+def _versions() -> dict[str, str]:
     from importlib import metadata  # slow to import
 
     names = {"python": platform.python_version(), "machine": platform.machine()}

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from framefree.simulate.errors import SimulationError
 from framefree.simulate.integrators import DormandPrince
 from framefree.simulate.loop import ControlLoop
 from framefree.simulate.noise import NoiseSource
-from framefree.simulate.runners.base import Clock, KeptRows, LoopStates, Runner
+from framefree.simulate.runners.base import Clock, KeptRows, LoopInputs, LoopStates, Runner
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class AdaptiveRunner(Runner):
         self.method, self.jumps = method, np.unique(np.asarray(list(jumps), float))
         shapes: dict[str, tuple[int, ...]] = {"time": (), "h": ()}
         self.trial = compile(loop.trial(DormandPrince()), shapes={**shapes, "error": ()})
-        self.control = control_kernel(loop)
+        self.control = HeldCommand(loop)
         self.steps = 0
         self._length = clock.dt
         self._last_error = 1.0
@@ -80,7 +81,8 @@ class AdaptiveRunner(Runner):
     def _period(self, state: LoopStates, begin: float, end: float, noise: LoopStates) -> LoopStates:
         fixed = {**self.constants, **noise}
         if self.loop.ratio:
-            state = held_command(self.control, self.loop, state, begin, self.clock.dt, fixed)
+            now = {**fixed, "time": float(begin), "h": self.clock.dt}
+            state = self.control(state, now)
         inside = self.jumps[(self.jumps > begin) & (self.jumps < end)]
         for stop in (*inside, end):
             state = self._integrate(state, begin, float(stop), fixed)
@@ -122,8 +124,8 @@ class AdaptiveRunner(Runner):
     def _attempt(
         self, state: LoopStates, t: float, h: float, fixed: LoopStates
     ) -> tuple[LoopStates, float]:
-        inputs = {**state, **fixed, "time": t, "h": h}
-        values = self.trial(**{name: inputs[name] for name in self.loop.symbols})
+        inputs = {**state, **fixed, "time": float(t), "h": float(h)}
+        values = self.trial(*[inputs[name] for name in self.loop.symbols])
         names = [port.name for port in self.trial.outputs]
         moved = dict(zip(names, values, strict=True))
         error = float(moved.pop("error"))
@@ -138,29 +140,31 @@ class StepTooSmall(SimulationError):
         self.rows: list[LoopStates] = []
 
 
-def control_kernel(loop: ControlLoop) -> Kernel | None:
-    """Return what is called where a control period begins, if there is anything to do."""
-    if not loop.ratio:
-        return None
-    function = loop.control()
-    return compile(function, shapes={"time": (), "h": ()}) if function.n_out() else None
+class HeldCommand:
+    """What happens where a control period begins: a new command, which is held until the next.
 
+    Parameters
+    ----------
+    loop : ControlLoop
+        One whose steps count those of a control period, or that has none.
+    """
 
-def held_command(
-    kernel: Kernel | None,
-    loop: ControlLoop,
-    state: LoopStates,
-    t: float,
-    dt: float,
-    fixed: LoopStates,
-) -> LoopStates:
-    """Return the state at the beginning of a step: a new command where a control period begins."""
-    count = int(state["count"][0])
-    following = {**state, "count": np.array([float((count + 1) % loop.ratio)])}
-    if count or kernel is None:
+    def __init__(self, loop: ControlLoop) -> None:
+        function = loop.control() if loop.ratio else None
+        self.kernel: Kernel | None = None
+        if function is not None and function.n_out():
+            self.kernel = compile(function, shapes={"time": (), "h": ()})
+            self._names = [name.removesuffix("_next") for name in function.name_out()]
+        self._inputs = itemgetter(*loop.symbols)
+        self._counts = [np.array([float(k)]) for k in range(loop.ratio)]
+
+    def __call__(self, state: LoopStates, fixed: LoopInputs) -> LoopStates:
+        """Return the state at the beginning of a step; `fixed` are all inputs but the states."""
+        count = int(state["count"][0])
+        following = {**state, "count": self._counts[(count + 1) % len(self._counts)]}
+        if count or self.kernel is None:
+            return following
+        values = self.kernel(*self._inputs({**state, **fixed}))
+        values = values if isinstance(values, tuple) else (values,)
+        following.update(zip(self._names, values, strict=True))
         return following
-    inputs = {**state, **fixed, "time": t, "h": dt}
-    values = kernel(**{name: inputs[name] for name in loop.symbols})
-    values = values if isinstance(values, tuple) else (values,)
-    names = [port.name.removesuffix("_next") for port in kernel.outputs]
-    return {**following, **dict(zip(names, values, strict=True))}

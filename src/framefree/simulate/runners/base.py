@@ -6,6 +6,7 @@ and the final ones. What it gives must not depend on how a run is cut into calls
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,6 +19,9 @@ from framefree.simulate.storage import Arrays
 
 LoopStates = dict[str, np.ndarray]
 """Values of the states of a loop, or of its inputs, by name."""
+
+LoopInputs = Mapping[str, np.ndarray | float]
+"""Values of inputs of a loop: arrays, and floats for the time and the step."""
 
 
 class KeptRows(NamedTuple):

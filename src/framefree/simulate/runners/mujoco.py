@@ -12,6 +12,7 @@ contacts does, are taken at the end of the step (`mujoco_drag`). Slider loops be
 
 from collections.abc import Mapping
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import casadi as ca
@@ -31,8 +32,8 @@ from framefree.simulate.errors import SimulationError
 from framefree.simulate.integrators import Integrator, RungeKuttaMuntheKaas4, SemiImplicitEuler
 from framefree.simulate.loop import ControlLoop
 from framefree.simulate.noise import NoiseSource
-from framefree.simulate.runners.adaptive import control_kernel, held_command
-from framefree.simulate.runners.base import Clock, KeptRows, LoopStates, Runner
+from framefree.simulate.runners.adaptive import HeldCommand
+from framefree.simulate.runners.base import Clock, KeptRows, LoopInputs, LoopStates, Runner
 from framefree.simulate.runners.mjcf_part import MjcfPart
 from framefree.simulate.runners.mujoco_contacts import EngineContacts
 from framefree.simulate.runners.mujoco_drag import drag_force
@@ -87,7 +88,8 @@ class MujocoRunner(Runner):
             *self.written.applied_by_us,
             *(f"constraint `{constraint.name}`" for constraint in user_constraints(rows)),
         ]
-        self.control = control_kernel(loop)
+        self.control = HeldCommand(loop)
+        self._inputs = itemgetter(*loop.symbols)
         self.forces = compile(self._forces(), shapes={"time": (), "h": ()})
         self.drive = self._drive_kernel()
         self._produced: LoopStates | None = None
@@ -97,13 +99,20 @@ class MujocoRunner(Runner):
 
     def set_constants(self, constants: LoopStates) -> None:
         """Take other values of the parameters."""
+        before = self._parameters
         super().set_constants(constants)
-        self._make_model()
+        self._produced = None
+        if not np.array_equal(before, self._parameters):
+            self._make_model()
+
+    @property
+    def _parameters(self) -> np.ndarray:
+        """Values of the tunable numbers of the plant's machine."""
+        return self.constants.get("parameters", np.zeros(0))
 
     def _make_model(self) -> None:
-        values = self.constants.get("parameters", np.zeros(0))
         whole = self.loop.machine if self.contacts is None else self.contacts.machine
-        machine = whole.with_parameters(values.tolist())
+        machine = whole.with_parameters(self._parameters.tolist())
         self.states = SlidersAsBodies(machine)
         text = self.written.text(machine)
         with mujoco_warnings():
@@ -115,6 +124,7 @@ class MujocoRunner(Runner):
         if self.contacts is not None:
             self.model.opt.disableflags &= ~int(mujoco.mjtDisableBit.mjDSBL_CONTACT)
         self.data, self.seen = mujoco.MjData(self.model), mujoco.MjData(self.model)
+        self._warnings = self.data.warning.number  # how often each came, kept up by MuJoCo
         self._produced = None
 
     def _check_contacts(self, rows: Constrained | None) -> None:
@@ -209,12 +219,15 @@ class MujocoRunner(Runner):
             self._set(state, self.data)
         kept: list[LoopStates] = []
         inputs = self.varying(first, count)
+        # Kernels take floats and arrays of doubles as they are; NumPy's scalars they would convert.
+        times = inputs.pop("time").tolist()
+        fixed = {**self.constants, "h": self.clock.dt}
         with mujoco_warnings():
-            for k in range(count):
+            for k, time in enumerate(times):
                 if k % every == 0:
                     kept.append(state)
-                noise = {name: values[k] for name, values in inputs.items() if name != "time"}
-                state = self._step(state, inputs["time"][k], {**self.constants, **noise})
+                noise = {name: values[k] for name, values in inputs.items()}
+                state = self._step(state, {**fixed, **noise, "time": time})
         self._produced = state
         return KeptRows({name: np.stack([row[name] for row in kept]) for name in state}, state)
 
@@ -223,15 +236,17 @@ class MujocoRunner(Runner):
         if self.contacts is None:
             return {}
         varying = self.varying(first, count, every)
-        rows = np.full((len(varying["time"]), *self.contacts.shape), np.nan)
+        times = varying.pop("time").tolist()
+        rows = np.full((len(times), *self.contacts.shape), np.nan)
         with mujoco_warnings():
             for k in range(len(rows)):
                 state = {name: values[k] for name, values in kept.items()}
                 if not (np.isfinite(state["x"]).all() and np.isfinite(state["v"]).all()):
                     continue
-                noise = {name: values[k] for name, values in varying.items() if name != "time"}
+                now = {name: values[k] for name, values in varying.items()}
                 self._set(state, self.seen)
-                self._apply(self.seen, state, varying["time"][k], {**self.constants, **noise})
+                now |= {"time": times[k], "h": self.clock.dt}
+                self._apply(self.seen, state, {**self.constants, **now})
                 mujoco.mj_forward(self.model, self.seen)
                 rows[k] = self.contacts.values(self.model, self.seen)
         return self.contacts.arrays(rows)
@@ -240,14 +255,14 @@ class MujocoRunner(Runner):
         mujoco.mj_resetData(self.model, data)
         self.states.set(data, state["x"], state["v"])
 
-    def _apply(self, data: Any, state: LoopStates, t: float, fixed: LoopStates) -> LoopStates:
+    def _apply(self, data: Any, state: LoopStates, fixed: LoopInputs) -> LoopStates:
         """Set inputs and our forces for a step from a state; return it with its new command."""
         dt = self.clock.dt
-        state = held_command(self.control, self.loop, state, t, dt, fixed)
-        inputs = {**state, **fixed, "time": t, "h": dt}
+        state = self.control(state, fixed)
+        inputs = {**state, **fixed}
         if self.drive is not None:  # MuJoCo holds inputs over a step: those in its middle
             inputs["drive"] = self.drive(state["drive"], state["held"], dt / 2)
-        u, force, drag = self.forces(**{name: inputs[name] for name in self.loop.symbols})
+        u, force, drag = self.forces(*self._inputs(inputs))
         if self.written.actuators:
             data.ctrl[:] = u
         data.qfrc_applied[:] = self.states.force(data, force)
@@ -256,17 +271,16 @@ class MujocoRunner(Runner):
             data.qfrc_applied[:] += drag_force(self.model, data, turned, dt)
         return state
 
-    def _step(self, state: LoopStates, t: float, fixed: LoopStates) -> LoopStates:
-        dt = self.clock.dt
-        state = self._apply(self.data, state, t, fixed)
+    def _step(self, state: LoopStates, fixed: LoopInputs) -> LoopStates:
+        state = self._apply(self.data, state, fixed)
         mujoco.mj_step(self.model, self.data)
         x, v = self.states.state(self.data)
         following = {**state, "x": x, "v": v}
-        if self.data.warning.number[_BAD].any():
+        if any(self._warnings.tolist()) and self._warnings[_BAD].any():
             # It would go on with other values in their place: what it says of them ends the run.
             following |= {name: np.full_like(following[name], np.nan) for name in ("x", "v")}
         if self.drive is not None:
-            following["drive"] = self.drive(state["drive"], state["held"], dt)
+            following["drive"] = self.drive(state["drive"], state["held"], self.clock.dt)
         if "touch" in state and self.contacts is not None:
             following["touch"] = self.contacts.wrenches(self.model, self.data)
         return following

@@ -70,6 +70,11 @@ class SlidersAsBodies:
 
     # ------------------------------------------------------------------ states
 
+    @cached_property
+    def same(self) -> bool:
+        """Whether MuJoCo's states and forces are the same numbers as ours."""
+        return not self.sliders and self._layout.same
+
     def set(self, data: Any, x: np.ndarray, v: np.ndarray) -> None:
         """Set MuJoCo's state to ours."""
         whole_x, whole_v = self._whole_state(x, v)
@@ -78,12 +83,16 @@ class SlidersAsBodies:
 
     def state(self, data: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return our state."""
+        if self.same:
+            return data.qpos.copy(), data.qvel.copy()
         x = self._layout.x_from(data.qpos)
         v = self._layout.v_from(x, data.qvel)
         return x[self._places[0]], v[self._places[1]]
 
     def force(self, data: Any, force: np.ndarray) -> np.ndarray:
         """Return generalised forces (nv), or rows of them, on MuJoCo's velocities."""
+        if self.same:
+            return force
         whole = np.zeros((*force.shape[:-1], self._whole.nv))
         whole[..., self._places[1]] = force
         return self._layout.v_to(self._layout.x_from(data.qpos), whole)
