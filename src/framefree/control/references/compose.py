@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from framefree.control.law import ControlError
+from framefree.control.law import AnyLaw, ControlError
 from framefree.control.references.base import Matrix, Reference
 from framefree.control.references.checks import checked_number
 from framefree.machine.part import set_field
@@ -21,7 +21,11 @@ class Together(Reference):
     def __init__(self, *references: Reference) -> None:
         for item in references:
             if not isinstance(item, Reference):
-                raise ControlError(f"Together takes references, got {type(item).__name__}")
+                laws = "; for laws there is `LawsTogether(machine, {name: law, ...})`"
+                raise ControlError(
+                    f"Together takes references, got {type(item).__name__}"
+                    f"{laws if isinstance(item, AnyLaw) else ''}"
+                )
         self.references = references
         self.times = tuple(sorted({time for item in references for time in item.times}))
         units: dict[str, str] = {}
