@@ -24,6 +24,7 @@ EXTRAS = {
     "playwright": "drives a browser for `bench view`",
 }
 START_UP = {
+    "concurrent.futures": "for several threads only",
     "difflib": "for questions after mistyped names only",
     "importlib.metadata": "versions of packages, for records only",
     "pyarrow": "0.2 s, for records only",

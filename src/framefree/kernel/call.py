@@ -10,6 +10,7 @@ import numpy as np
 
 from framefree.kernel.graph import Port
 from framefree.kernel.native import Native, TileLayout
+from framefree.kernel.room import empty
 from framefree.kernel.threads import split
 
 
@@ -37,11 +38,11 @@ class Caller:
         batch = common_batch(self.inputs, arrays)
         targets = self._targets(out, batch)
         results = [
-            np.empty(_full(port, batch)) if target is None or _unusable(target, arrays) else target
+            empty(_full(port, batch)) if target is None or _unusable(target, arrays) else target
             for port, target in zip(self.outputs, targets, strict=True)
         ]
         if _overlap(results):
-            results = [np.empty(_full(port, batch)) for port in self.outputs]
+            results = [empty(_full(port, batch)) for port in self.outputs]
         self.evaluate(arrays, results, 1 if batch is None else batch, threads)
         for position, target in enumerate(targets):
             if target is not None and results[position] is not target:

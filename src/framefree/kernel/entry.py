@@ -3,8 +3,9 @@
 ``entry(self, arguments, count, keywords)`` follows CPython's fast call convention. Where every
 argument, by position or by name, is exactly what the kernel works on (a NumPy array of doubles,
 contiguous, of the single shape or a batch of it) it allocates the results or takes those of
-``out=``, runs and returns. Anything else, several threads among it, it hands to `self`, a Python
-callable that converts, checks and complains: no error is raised here except for lack of memory.
+``out=``, runs and returns. Anything else, several threads and large results among it, it hands to
+`self`, a Python callable that converts, checks and complains: no error is raised here except for
+lack of memory.
 
 The layout of NumPy's array object that is used here is checked once per process (`interpreter.py`).
 """
@@ -13,6 +14,7 @@ from framefree.kernel.batch import PORT
 from framefree.kernel.code import Code, Module
 from framefree.kernel.graph import Port
 from framefree.kernel.program import KernelProgram
+from framefree.kernel.room import LARGE
 
 # Offsets in NumPy's array object, after the object header.
 DATA, NDIM, DIMENSIONS, DESCR, FLAGS = 0, 8, 16, 40, 48
@@ -36,6 +38,9 @@ def define_entry(module: Module, program: KernelProgram, header: int) -> None:
     code.do(f"br i1 {no_results}, label %fresh, label %given")
 
     code.label("fresh")
+    # Memory of large results is kept from call to call, which is done in Python.
+    most = LARGE // max(8 * max((port.size for port in outputs), default=0), 1)
+    _require(code, code.put(f"icmp sle i64 {rows}, {most}"))
     arrays: list[str] = []
     for index, port in enumerate(outputs, len(inputs)):
         array = _allocate(code, port, batch, single, arrays)

@@ -12,6 +12,7 @@ import numpy as np
 from framefree.kernel.call import Caller, address, as_argument, common_batch, pack_records
 from framefree.kernel.graph import Port
 from framefree.kernel.native import Plan
+from framefree.kernel.room import empty
 from framefree.kernel.timeloop import SUFFIX, Feedback, find_feedback
 
 STEP = "dt"
@@ -158,10 +159,10 @@ def _make_records(
     """Make the arrays to record in, by index of the output; the initial states are in them."""
     states = {}
     for index, output in feedback.states.items():
-        states[output] = np.empty((rows, options.records + 1, *outputs[output].shape))
+        states[output] = empty((rows, options.records + 1, *outputs[output].shape))
         states[output][:, 0] = work[index]
     signals = {
-        output: np.empty((rows, options.records, *port.shape))
+        output: empty((rows, options.records, *port.shape))
         for output, port in enumerate(outputs)
         if output not in states
     }

@@ -3,7 +3,7 @@
 import functools
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 
 def split(work: Callable[[int, int], int], rows: int, grain: int, threads: int) -> list[int]:
@@ -25,7 +25,9 @@ def split(work: Callable[[int, int], int], rows: int, grain: int, threads: int) 
 
 
 @functools.cache
-def _pool(process: int) -> ThreadPoolExecutor:
+def _pool(process: int) -> Any:
     """Make one pool for a process; a forked child gets its own."""
+    from concurrent.futures import ThreadPoolExecutor  # takes 5 ms
+
     del process
     return ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="framefree")

@@ -176,7 +176,7 @@ class Joint(Part):
             force += constant(asymmetry) * sign**2
         return force
 
-    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
+    def sample(self, rng: "np.random.Generator", count: int) -> np.ndarray:
         """Return random configurations (count, nx), within the joint's limits.
 
         Coordinates with two finite limits are spread evenly between them.
@@ -186,7 +186,7 @@ class Joint(Part):
             x[:, i] = rng.uniform(self.lower[i], self.upper[i], count)
         return np.clip(x, self.lower, self.upper)
 
-    def random(self, rng: np.random.Generator) -> np.ndarray:
+    def random(self, rng: "np.random.Generator") -> np.ndarray:
         """Return one random configuration (nx), within the joint's limits."""
         return self.sample(rng, 1)[0]
 

@@ -61,7 +61,7 @@ class Machine(Description):
         """Return the configuration (nx,) in which every joint is neutral."""
         return np.concatenate([np.zeros(0), *(joint.kind.neutral for joint in self.joints)])
 
-    def random(self, rng: np.random.Generator, batch: int | None = None) -> np.ndarray:
+    def random(self, rng: "np.random.Generator", batch: int | None = None) -> np.ndarray:
         """Return a random configuration (nx,), or (batch, nx), within the joints' limits."""
         count = 1 if batch is None else batch
         x = np.hstack([np.zeros((count, 0)), *(joint.sample(rng, count) for joint in self.joints)])

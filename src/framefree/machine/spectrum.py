@@ -30,7 +30,7 @@ def sine_sum(
     lowest: float,
     highest: float,
     count: int,
-    rng: np.random.Generator,
+    rng: "np.random.Generator",
     variance: float | None = None,
 ) -> SineSum:
     """Return the components of a spectrum between two frequencies.

@@ -71,7 +71,7 @@ class Units:
         time = float(np.sqrt(length / g)) if g > 0 else 1.0
         return cls(length, time, velocity, _strides(machine, length), felt)
 
-    def random(self, machine: "Machine", rng: np.random.Generator, count: int) -> np.ndarray:
+    def random(self, machine: "Machine", rng: "np.random.Generator", count: int) -> np.ndarray:
         """Return random configurations (count, nx) within the limits.
 
         Translations without limits are spread over one length of the machine to either side.

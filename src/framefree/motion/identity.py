@@ -9,9 +9,9 @@ are no plain data: such equations have no identity, and their code is found by i
 import functools
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 import framefree
@@ -44,12 +44,28 @@ def identity(machine: Machine, formulation: str, options: Mapping[str, Any]) -> 
 @functools.cache
 def _source() -> bytes | None:
     """Return a digest of the source that traces equations; None if it cannot be read."""
-    digest, root = hashlib.sha256(), Path(framefree.__file__).parent
+    digest, root = hashlib.sha256(), os.path.dirname(framefree.__file__)
     try:
         for folder in SOURCES:
-            for path in sorted((root / folder).rglob("*.py")):
-                digest.update(path.relative_to(root).as_posix().encode() + b"\0")
-                digest.update(path.read_bytes() + b"\0")
+            for path in _python_files(os.path.join(root, folder)):
+                digest.update(os.path.relpath(path, root).replace(os.sep, "/").encode() + b"\0")
+                with open(path, "rb") as file:
+                    digest.update(file.read() + b"\0")
     except OSError:
         return None
     return digest.digest()
+
+
+def _python_files(folder: str) -> list[str]:
+    """Return the paths of all files of Python code in a folder, in order.
+
+    Every start passes here; `pathlib` would take three times as long.
+    """
+    paths: list[str] = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(".py"):
+                paths.append(entry.path)
+            elif entry.is_dir() and entry.name != "__pycache__":
+                paths += _python_files(entry.path)
+    return sorted(paths)

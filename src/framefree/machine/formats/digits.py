@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from statistics import median
+
+import numpy as np
 
 from framefree.machine.formats.markup import Element
 from framefree.machine.loop import TOLERANCE
@@ -32,4 +33,4 @@ def loop_tolerance(root: Element) -> float:
                     decimals.append(count)
     if not decimals:
         return TOLERANCE
-    return min(max(10.0 ** (1 - median(decimals)), TOLERANCE), COARSEST)
+    return min(max(10.0 ** (1 - float(np.median(decimals))), TOLERANCE), COARSEST)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from framefree.machine.formats.descriptions import PREFIX, cached_description
@@ -35,7 +36,7 @@ class Source:
         """Return the file that a reference in the model means, if it may be read and is there."""
         for candidate in self._candidates(reference):
             try:
-                path = candidate.resolve()
+                path = self._resolved(candidate)
                 if self.allows(path) and path.is_file():
                     return path
             except (OSError, RuntimeError, ValueError):
@@ -55,7 +56,7 @@ class Source:
             return None
         for root, candidate in self._around(reference):
             try:
-                path = candidate.resolve()
+                path = self._resolved(candidate)
                 if path.is_relative_to(root) and path.is_file():
                     return path
             except (OSError, RuntimeError, ValueError):
@@ -69,14 +70,32 @@ class Source:
         for scheme in ("package://", "model://"):
             if reference.startswith(scheme):
                 name, _, rest = reference[len(scheme) :].partition("/")
-        for root in (folder, *folder.parents[:-1]):  # not the root of the file system
-            described = (root / "package.xml").is_file()
-            if name is None and described and not Path(reference).is_absolute():
-                yield root, folder / reference
-            elif name and root.name == name:
-                yield root, root / rest
-            elif name and (root / name / "package.xml").is_file():
-                yield root / name, root / name / rest
+        if name not in self._packages_around:
+            self._packages_around[name] = list(_packages_above(folder, name))
+        if name is None and Path(reference).is_absolute():
+            return
+        for root in self._packages_around[name]:
+            yield root, (folder / reference if name is None else root / rest)
+
+    @cached_property
+    def _packages_around(self) -> dict[str | None, list[Path]]:
+        """Packages around the model that were looked for, by name."""
+        return {}
+
+    @cached_property
+    def _folders(self) -> dict[Path, Path]:
+        """Folders that were met, without links."""
+        return {}
+
+    def _resolved(self, file: Path) -> Path:
+        """Return a path without links; its folder is looked at once for all files in it."""
+        if file.name in ("", ".", ".."):
+            return file.resolve()
+        folder = self._folders.get(file.parent)
+        if folder is None:
+            folder = self._folders[file.parent] = file.parent.resolve()
+        path = folder / file.name
+        return path.resolve() if path.is_symlink() else path
 
     def allows(self, path: Path) -> bool:
         """Whether a resolved path lies in the model's folder or in one of the packages."""
@@ -94,6 +113,18 @@ class Source:
         if plain.is_absolute():
             return [plain]
         return [self.folder / plain] if self.folder else []
+
+
+def _packages_above(folder: Path, name: str | None) -> Iterator[Path]:
+    """Give packages of a name, or of any, that are above a folder or beside one above it."""
+    for root in (folder, *folder.parents[:-1]):  # not the root of the file system
+        if name is None:
+            if (root / "package.xml").is_file():
+                yield root
+        elif root.name == name:
+            yield root
+        elif name and (root / name / "package.xml").is_file():
+            yield root / name
 
 
 def source_of(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -83,5 +82,9 @@ def _leftovers(
 def _near(name: str, element: Element) -> str:
     """Return a question if the attribute looks like one that was asked for and is not there."""
     missing = element.asked - set(element.attributes) - {TEXT}
+    if not missing:
+        return ""
+    import difflib
+
     near = difflib.get_close_matches(name, sorted(missing), n=1)
     return f" (did you mean `{near[0]}`?)" if near else ""

@@ -93,9 +93,9 @@ class JointKind(Part, ABC):
         return np.zeros(self.nx)
 
     @abstractmethod
-    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
+    def sample(self, rng: "np.random.Generator", count: int) -> np.ndarray:
         """Return random configurations (count, nx), spread over the joint's range."""
 
-    def random(self, rng: np.random.Generator) -> np.ndarray:
+    def random(self, rng: "np.random.Generator") -> np.ndarray:
         """Return one random configuration (nx)."""
         return self.sample(rng, 1)[0]

@@ -59,7 +59,7 @@ class Continuous(JointKind):
         """Angle zero: (1, 0)."""
         return np.array([1.0, 0.0])
 
-    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
+    def sample(self, rng: "np.random.Generator", count: int) -> np.ndarray:
         """Return uniformly distributed directions."""
         return random_pairs(rng, count)
 
@@ -76,7 +76,7 @@ def angle_between(pair0: Any, pair1: Any) -> Any:
     return casadi.atan2(sine, pair0[0] * pair1[0] + pair0[1] * pair1[1])
 
 
-def random_pairs(rng: np.random.Generator, count: int) -> np.ndarray:
+def random_pairs(rng: "np.random.Generator", count: int) -> np.ndarray:
     """Return (cos, sin) of uniformly distributed angles (count, 2)."""
     angles = rng.uniform(-np.pi, np.pi, count)
     return np.stack([np.cos(angles), np.sin(angles)], axis=1)

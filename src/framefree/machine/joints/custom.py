@@ -124,7 +124,7 @@ class Custom(JointKind):
         """The user's start."""
         return np.array(self.neutral_x)
 
-    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
+    def sample(self, rng: "np.random.Generator", count: int) -> np.ndarray:
         """Return the user's samples, or the start moved by unit normal dv."""
         if self.random_map:
             rows = [np.asarray(self.random_map(rng), dtype=float) for _ in range(count)]

@@ -36,6 +36,6 @@ class Cylindrical(JointKind):
         """Columns (axis, 0) and (0, axis)."""
         return casadi.horzcat(linear(self.axis), angular(self.axis))
 
-    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
+    def sample(self, rng: "np.random.Generator", count: int) -> np.ndarray:
         """Return displacements within 1 m and angles in [-pi, pi)."""
         return rng.uniform(-1.0, 1.0, (count, 2)) * [1.0, np.pi]

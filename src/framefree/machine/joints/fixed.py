@@ -26,6 +26,6 @@ class Fixed(JointKind):
         """Empty (6 x 0)."""
         return casadi.DM.zeros(6, 0)
 
-    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
+    def sample(self, rng: "np.random.Generator", count: int) -> np.ndarray:
         """Empty."""
         return np.zeros((count, 0))

@@ -60,6 +60,6 @@ class Free(JointKind):
         """At the origin, not rotated."""
         return np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
 
-    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
+    def sample(self, rng: "np.random.Generator", count: int) -> np.ndarray:
         """Return positions within a cube of 2 m and uniformly distributed rotations."""
         return np.hstack([rng.uniform(-1.0, 1.0, (count, 3)), random_quaternions(rng, count)])

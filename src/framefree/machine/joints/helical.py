@@ -38,6 +38,6 @@ class Helical(JointKind):
         """S = (pitch axis, axis)."""
         return self.pitch * linear(self.axis) + angular(self.axis)
 
-    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
+    def sample(self, rng: "np.random.Generator", count: int) -> np.ndarray:
         """Return angles in [-pi, pi)."""
         return rng.uniform(-np.pi, np.pi, (count, 1))

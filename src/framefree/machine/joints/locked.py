@@ -43,6 +43,6 @@ class Locked(JointKind):
         """Empty (6 x 0)."""
         return casadi.DM.zeros(6, 0)
 
-    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
+    def sample(self, rng: "np.random.Generator", count: int) -> np.ndarray:
         """Empty."""
         return np.zeros((count, 0))

@@ -92,7 +92,7 @@ class Planar(JointKind):
         """At the origin, not turned."""
         return np.array([0.0, 0.0, 1.0, 0.0])
 
-    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
+    def sample(self, rng: "np.random.Generator", count: int) -> np.ndarray:
         """Return positions within a square of 2 m and uniformly distributed directions."""
         return np.hstack([rng.uniform(-1.0, 1.0, (count, 2)), random_pairs(rng, count)])
 

@@ -35,6 +35,6 @@ class Prismatic(JointKind):
         """S = (axis, 0)."""
         return linear(self.axis)
 
-    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
+    def sample(self, rng: "np.random.Generator", count: int) -> np.ndarray:
         """Return displacements within 1 m."""
         return rng.uniform(-1.0, 1.0, (count, 1))

@@ -41,6 +41,6 @@ class Revolute(JointKind):
         """S = (0, axis)."""
         return angular(self.axis)
 
-    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
+    def sample(self, rng: "np.random.Generator", count: int) -> np.ndarray:
         """Return angles in [-pi, pi)."""
         return rng.uniform(-np.pi, np.pi, (count, 1))

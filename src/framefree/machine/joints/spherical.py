@@ -50,7 +50,7 @@ class Spherical(JointKind):
         """No rotation: (1, 0, 0, 0)."""
         return np.array([1.0, 0.0, 0.0, 0.0])
 
-    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
+    def sample(self, rng: "np.random.Generator", count: int) -> np.ndarray:
         """Return uniformly distributed rotations."""
         return random_quaternions(rng, count)
 
@@ -60,7 +60,7 @@ def quaternion_rate(wxyz: Any) -> Any:
     return casadi.horzcat(*(quaternion.rate(wxyz, axis) for axis in np.eye(3)))
 
 
-def random_quaternions(rng: np.random.Generator, count: int) -> np.ndarray:
+def random_quaternions(rng: "np.random.Generator", count: int) -> np.ndarray:
     """Return unit quaternions (count, 4) of uniformly distributed rotations, with w >= 0."""
     wxyz = rng.normal(size=(count, 4))
     return np.copysign(1.0, wxyz[:, :1]) * wxyz / np.linalg.norm(wxyz, axis=1, keepdims=True)

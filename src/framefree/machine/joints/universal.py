@@ -49,7 +49,7 @@ class Universal(JointKind):
             angular(self.axis2),
         )
 
-    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
+    def sample(self, rng: "np.random.Generator", count: int) -> np.ndarray:
         """Return pairs of angles in [-pi, pi)."""
         return rng.uniform(-np.pi, np.pi, (count, 2))
 

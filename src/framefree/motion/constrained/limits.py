@@ -52,7 +52,7 @@ class CoordinateLimits:
         turns = np.sign(gap) * np.ceil(np.abs(gap) / (2 * np.pi) - 1e-9)
         return x + np.where(self._turning, 2 * np.pi * turns, 0.0)
 
-    def starts(self, x: np.ndarray, rng: np.random.Generator, count: int) -> Iterator[np.ndarray]:
+    def starts(self, x: np.ndarray, rng: "np.random.Generator", count: int) -> Iterator[np.ndarray]:
         """Give configurations from which others may be reached: limited coordinates elsewhere.
 
         First at the nearest, middle, and one and three quarters of their ranges; then anywhere in

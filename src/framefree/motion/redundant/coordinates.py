@@ -230,7 +230,7 @@ class Coordinates:
                 continue
         raise MachineError("no configuration with phi(x) = 0 could be found; give a `sample`")
 
-    def random(self, rng: np.random.Generator, size: float = 1.0) -> np.ndarray:
+    def random(self, rng: "np.random.Generator", size: float = 1.0) -> np.ndarray:
         """Return a configuration (nx,) on phi = 0 near `start`, moved along A."""
         x = ca.SX.sym("x", self.nx)
         A = ca.Function("A", [x], [ca.densify(ca.SX(self.rate(x)))])
