@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from framefree.simulate.columns import Channel
+from framefree.simulate.errors import SimulationError
 from framefree.simulate.storage import Arrays
 
 
@@ -94,3 +95,67 @@ def likely_cause(
         "or a closed chain passes a position in which its independent velocities do not determine "
         "the others"
     )
+
+
+def not_finite(
+    problem: FirstProblem,
+    time: float,
+    good: dict[str, np.ndarray] | None,
+    bad: dict[str, np.ndarray],
+    dt: float,
+    contact: str,
+) -> SimulationError:
+    """Return the error of a run whose values stop being finite.
+
+    `contact` says which contact may be the cause (`blamed_contact`); empty if none.
+    """
+    cause = likely_cause(problem, good, bad, dt) + contact
+    return SimulationError(
+        f"at {time:.9g} s `{problem.quantity}`{_of(problem)} is not finite; most likely {cause}",
+        time=time,
+        quantity=problem.quantity,
+        state=None if good is None else (good["x"], good["v"]),
+        cause=cause,
+    )
+
+
+def not_converged(
+    problem: FirstProblem,
+    time: float,
+    good: dict[str, np.ndarray],
+    dt: float,
+    shorter: float,
+    contact: str,
+) -> SimulationError:
+    """Return the error of an implicit step for which equations were not solved."""
+    cause = (
+        "forces change too fast within the step: a law with high gains that is evaluated all the "
+        "time, or an impact"
+    ) + contact
+    return SimulationError(
+        f"the step of {dt:g} s to {time:.9g} s{_of(problem)} has not converged; a step of "
+        f"{shorter:g} s would do. Most likely {cause}",
+        time=time,
+        quantity="step",
+        state=(good["x"], good["v"]),
+        cause=cause,
+    )
+
+
+def too_short(time: float, x: np.ndarray, v: np.ndarray, contact: str) -> SimulationError:
+    """Return the error of an adaptive integrator that finds no step short enough."""
+    cause = (
+        "the acceleration jumps or grows without bound here: friction or limits that switch, a "
+        "singular position, or an unstable loop"
+    ) + contact
+    return SimulationError(
+        f"at {time:.9g} s no step is short enough for the tolerance; most likely {cause}",
+        time=time,
+        quantity="step",
+        state=(x, v),
+        cause=cause,
+    )
+
+
+def _of(problem: FirstProblem) -> str:
+    return "" if problem.trajectory is None else f" of trajectory {problem.trajectory}"

@@ -2,48 +2,38 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
 from time import monotonic
 from typing import Any
 
 import numpy as np
 
-from framefree.control.law import Timing
-from framefree.control.shared.correspondence import Correspondence
-from framefree.motion import ClosureError, Equations
+from framefree.motion import ClosureError
 from framefree.motion.constrained import Constrained
 from framefree.motion.constrained.scales import velocity_units
-from framefree.simulate.actuation import drive_of
 from framefree.simulate.errors import SimulationError
-from framefree.simulate.estimation import Estimation
 from framefree.simulate.events import Scene
-from framefree.simulate.failure import FirstProblem, first_problem, first_problems, likely_cause
+from framefree.simulate.failure import (
+    FirstProblem,
+    first_problem,
+    first_problems,
+    not_converged,
+    not_finite,
+    too_short,
+)
 from framefree.simulate.first_states import first_states
 from framefree.simulate.integrators.base import ExplicitIntegrator
-from framefree.simulate.law_output import LawOutput
-from framefree.simulate.loop import ControlLoop
+from framefree.simulate.making import LoopMaker
 from framefree.simulate.noise import NoiseSource
 from framefree.simulate.observe import FROM_ALL_FORCES, Observer
 from framefree.simulate.options import SimulationOptions
-from framefree.simulate.plants import native_plant
-from framefree.simulate.predict import Predictor
 from framefree.simulate.record import Recorder
-from framefree.simulate.runners import (
-    Adaptive,
-    AdaptiveRunner,
-    PythonLawRunner,
-    RolloutRunner,
-    Runner,
-)
 from framefree.simulate.runners.adaptive import StepTooSmall
 from framefree.simulate.runners.base import LoopStates
-from framefree.simulate.sensors import SensorArray
 from framefree.simulate.storage import Arrays
 from framefree.simulate.touching import (
     blamed_contact,
     check_first,
     warn_of_steps,
-    without_contacts,
 )
 from framefree.simulate.user_rows import rows_for_mujoco
 
@@ -77,6 +67,7 @@ class Segment:
         self.options, self.scene, self.recorder = options, scene, recorder
         self.batch = recorder.batch
         self.clock = options.clock
+        self._maker = LoopMaker(options, scene)
         self._live = np.zeros(0) if options.live is None else options.live.values()
         self._same_bodies = previous is not None and (
             previous.scene.machine.body_index == scene.machine.body_index
@@ -90,147 +81,17 @@ class Segment:
                 self.runner.noise, self.runner.clock = self._noise(), self.clock
                 self.runner.threads = options.threads
         else:
-            self.loop = self._make_loop()
+            self.loop = self._maker.loop()
             # Wrenches in joints follow from all forces, those of an engine's contacts too.
             unknown = FROM_ALL_FORCES if options.contacts else ()
             self.observer = Observer(self.loop, options.record, unknown)
-            self.runner = self._make_runner()
+            self.runner = self._maker.runner(
+                self.loop, self._constants(), self._noise(), recorder.meta
+            )
         self._latest: tuple[int, LoopStates] | None = None
         self._pace = 1e-4  # wall time of a step, s; measured as the run goes on
 
-    # ------------------------------------------------------------------ making
-
-    def _make_loop(self) -> ControlLoop:
-        options, scene = self.options, self.scene
-        # MuJoCo has a formulation of its own; rows of the user are added to it.
-        formulation = self._formulation
-        if options.plant == "mujoco":
-            formulation = formulation if rows_for_mujoco(formulation) else None
-        known = (scene.machine, self._plant_machine)
-        if isinstance(formulation, Equations) and all(formulation.machine is not m for m in known):
-            raise SimulationError(
-                "`formulation` belongs to another machine; where an event changes the machine it "
-                "must be given by name, or as a function from a machine to its equations"
-            )
-        if isinstance(options.formulation, Equations) and options.stops is not None:
-            raise SimulationError(
-                "`stops` are added to the plant's own equations: give `formulation` by its name"
-            )
-        return ControlLoop(
-            native_plant(self._plant_machine, formulation),
-            None if scene.law is None else scene.law.timed(self._timing),
-            scene.reference,
-            options.disturbances,
-            options.limits,
-            drive_of(scene.machine, options.drive),
-            options.ratio,
-            options.delay,
-            options.gated,
-            options.noise is not None,
-            self._predictor(),
-            self._estimation(),
-            bool(options.contacts),
-            options.live,
-        )
-
-    @cached_property
-    def _formulation(self) -> Any:
-        """What the user has given as formulation; made for this machine where it is a function."""
-        given = self.options.formulation
-        if not callable(given):
-            return given
-        made = given(self._plant_machine)
-        if not isinstance(made, Equations):
-            raise SimulationError(
-                "the function given as `formulation` must return the equations of a machine, got "
-                f"{type(made).__name__}"
-            )
-        return made
-
-    @cached_property
-    def _plant_machine(self) -> Any:
-        """The machine whose forces are ours: with stops, without contacts where MuJoCo has them."""
-        machine = self.scene.machine
-        machine = without_contacts(machine) if self.options.contacts else machine
-        return machine if self.options.stops is None else self.options.stops.on(machine)
-
-    @property
-    def _timing(self) -> Timing:
-        """When the law is evaluated and when its commands act."""
-        options = self.options
-        period = options.ratio * options.dt
-        ahead = round(options.lead / period) if period else 0
-        explicit = isinstance(options.method, ExplicitIntegrator)
-        native = not options.stepwise and (period > 0 or explicit)
-        return Timing(period, max(options.delay - ahead, 0), native)
-
-    def _predictor(self) -> Predictor | None:
-        options, scene = self.options, self.scene
-        if options.lead == 0 or scene.law is None:
-            return None
-        period = max(options.ratio, 1) * options.dt
-        return Predictor(
-            scene.machine,
-            scene.law.machine,
-            drive_of(scene.machine, options.drive),
-            options.limits,
-            period,
-            options.lead,
-        )
-
-    def _estimation(self) -> Estimation | None:
-        options, scene = self.options, self.scene
-        measures = () if scene.law is None else scene.law.measures
-        if not any((options.sensors, options.estimator, options.observer, measures)):
-            return None
-        model = scene.machine if scene.law is None else scene.law.machine
-        return Estimation(
-            Correspondence(scene.machine, model, SimulationError),
-            SensorArray(scene.machine, options.sensors) if options.sensors else None,
-            options.estimator,
-            options.observer,
-            drive_of(scene.machine, options.drive),
-            options.ratio * options.dt,
-            measures,
-        )
-
-    def _make_runner(self) -> Runner:
-        output, options = self.loop.law_side.output, self.options
-        if output is None or self._runs_natively(output):
-            return self._stepping_runner()
-        output.check(options.ratio)
-        return PythonLawRunner(self._stepping_runner(), output)
-
-    def _runs_natively(self, output: LawOutput) -> bool:
-        """Tell whether a law in numbers is part of the compiled step."""
-        options, method = self.options, self.options.method
-        stepwise = options.plant == "mujoco" or isinstance(method, Adaptive)
-        if not output.law.native or stepwise:
-            return False
-        if not options.ratio and not isinstance(method, ExplicitIntegrator):
-            raise SimulationError(
-                f"the law {output.law.name} is solved by iterations, of which an implicit step "
-                "knows no slopes: give `control_dt`, or an explicit integrator"
-            )
-        return True
-
-    def _stepping_runner(self) -> Runner:
-        options, method = self.options, self.options.method
-        common = self.loop, self.clock, self._constants(), self._noise()
-        if options.plant == "mujoco":
-            rows = self._formulation if rows_for_mujoco(self._formulation) else None
-            touching = self.scene.machine if options.contacts else None
-            settings = options.contacts if isinstance(options.contacts, dict) else None
-            runner = _mujoco_runner()(*common, method, rows, touching, settings)
-            self.recorder.meta["applied_by_us"] = runner.applied_by_us
-            if runner.contacts is not None:
-                self.recorder.meta["contacts"] = runner.contacts.settings
-            return runner
-        if isinstance(method, Adaptive):
-            jumps = [time for part in options.disturbances for time in part.times]
-            jumps += [] if self.scene.reference is None else self.scene.reference.times
-            return AdaptiveRunner(*common, method, jumps)
-        return RolloutRunner(*common, method, options.threads)
+    # ------------------------------------------------------------------ first state
 
     def _noise(self) -> NoiseSource | None:
         """Return the noise of the sensors, or of the state that the law sees."""
@@ -348,8 +209,8 @@ class Segment:
         if self.options.plant != "mujoco":
             return x, v, {}
         machine, units = self.scene.machine, velocity_units(self.scene.machine)
-        rows = rows_for_mujoco(self._formulation)
-        equations = self._formulation if rows else Constrained(machine)
+        rows = rows_for_mujoco(self._maker.formulation)
+        equations = self._maker.formulation if rows else Constrained(machine)
         near = equations.project(
             x, v, self.clock.time(step), limits=False, parameters=self.scene.parameters
         )
@@ -449,7 +310,8 @@ class Segment:
         """Return the error of values that are not finite, from recorded rows alone."""
         bad, time = _row(values, problem.row, problem.trajectory), float(times[problem.row])
         good = _row(values, problem.row - 1, problem.trajectory) if problem.row else None
-        return self._broken(problem, time, good, bad)
+        contact = "" if good is None else self._contact_words(good["x"], problem.trajectory)
+        return not_finite(problem, time, good, bad, self.clock.dt, contact)
 
     def _failure(self, problem: FirstProblem, values: Arrays, times: np.ndarray) -> SimulationError:
         """Return the error of values that are not finite, with the very step of the first."""
@@ -471,9 +333,10 @@ class Segment:
                     step += first.row - 1
                     state = {k: array[..., first.row - 1, :] for k, array in rows.kept.items()}
             shorter = self.runner.shorter_step(state, step, problem.trajectory)
+        contact = "" if good is None else self._contact_words(good["x"], problem.trajectory)
         if shorter is not None and good is not None:
-            return self._without_solution(problem, time, good, shorter)
-        return self._broken(problem, time, good, bad)
+            return not_converged(problem, time, good, self.clock.dt, shorter, contact)
+        return not_finite(problem, time, good, bad, self.clock.dt, contact)
 
     def _first_of(self, trajectory: int | None, values: Arrays) -> FirstProblem | None:
         """Return where one trajectory stops being finite."""
@@ -483,46 +346,12 @@ class Segment:
         problem = first_problem(one, self.observer.channels, None)
         return None if problem is None else problem._replace(trajectory=trajectory)
 
-    def _without_solution(
-        self, problem: FirstProblem, time: float, good: LoopStates, shorter: float
-    ) -> SimulationError:
-        """Return the error of an implicit step that has not converged."""
-        where = "" if problem.trajectory is None else f" of trajectory {problem.trajectory}"
-        cause = (
-            "forces change too fast within the step: a law with high gains that is evaluated all "
-            "the time, or an impact"
-        ) + self._contact_words(good["x"], problem.trajectory)
-        return SimulationError(
-            f"the step of {self.clock.dt:g} s to {time:.9g} s{where} has not converged; a step of "
-            f"{shorter:g} s would do. Most likely {cause}",
-            time=time,
-            quantity="step",
-            state=(good["x"], good["v"]),
-            cause=cause,
-        )
-
-    def _broken(
-        self, problem: FirstProblem, time: float, good: LoopStates | None, bad: LoopStates
-    ) -> SimulationError:
-        cause = likely_cause(problem, good, bad, self.clock.dt)
-        if good is not None:
-            cause += self._contact_words(good["x"], problem.trajectory)
-        where = "" if problem.trajectory is None else f" of trajectory {problem.trajectory}"
-        state = None if good is None else (good["x"], good["v"])
-        return SimulationError(
-            f"at {time:.9g} s `{problem.quantity}`{where} is not finite; most likely {cause}",
-            time=time,
-            quantity=problem.quantity,
-            state=state,
-            cause=cause,
-        )
-
     def _contact_words(self, x: np.ndarray, trajectory: int | None) -> str:
         """Say which contact may be the cause of a run that breaks off after x; empty if none."""
         parameters = self.scene.parameters
         if np.ndim(parameters) > 1 and trajectory is not None:
             parameters = parameters[trajectory]
-        return blamed_contact(self._plant_machine, x, parameters, self.clock.dt)
+        return blamed_contact(self._maker.plant_machine, x, parameters, self.clock.dt)
 
     def _stuck(self, error: StepTooSmall, first: int) -> SimulationError:
         """Record what an adaptive integrator has done before it found no step short enough."""
@@ -532,30 +361,7 @@ class Segment:
             count = (len(error.rows) - 1) * self.options.spacing + 1
             self._keep(kept, first, count)
         x, v = self.joint_state(state, first)
-        cause = (
-            "the acceleration jumps or grows without bound here: friction or limits that switch, a "
-            "singular position, or an unstable loop"
-        ) + self._contact_words(x, None)
-        return SimulationError(
-            f"at {error.time:.9g} s no step is short enough for the tolerance; most likely {cause}",
-            time=error.time,
-            quantity="step",
-            state=(x, v),
-            cause=cause,
-        )
-
-
-def _mujoco_runner() -> Any:
-    # An optional dependency.
-    try:
-        from framefree.simulate.runners.mujoco import MujocoRunner
-    except ImportError as error:
-        if error.name != "mujoco":
-            raise
-        raise SimulationError(
-            "MuJoCo is not installed: install `framefree[models]`, or the package `mujoco`"
-        ) from None
-    return MujocoRunner
+        return too_short(float(error.time or 0.0), x, v, self._contact_words(x, None))
 
 
 def _same(a: Scene, b: Scene) -> bool:
