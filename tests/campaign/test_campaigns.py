@@ -45,6 +45,7 @@ def test_a_job_that_fails_ends_only_itself(tmp_path):
     assert result.success()[0] == 0.6
 
 
+@pytest.mark.slow
 def test_workers_that_die_or_hang_are_replaced(tmp_path):
     result = campaign(
         Square(deadly=3.0, sleepy=5.0), GRID, sample="grid", out=tmp_path / "out",
@@ -147,6 +148,7 @@ def framefree_command(*arguments):
     )
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path):
     out = str(tmp_path / "out")
     words = ["campaign", "heavy-top", "--set", "duration=0.01", "--set", "long_steps=1000"]

@@ -12,6 +12,7 @@ CLOSED = ["crane", "five-bar", "four-bars", "two-armed-robot-with-object"]
 
 
 @pytest.mark.parametrize("name", CLOSED)
+@pytest.mark.first_cases(1)
 def test_closed_machines_of_the_gallery_pass(name):
     report = check(MACHINES[name](), samples=64)
     assert [f.name for f in report.findings if f.verdict is Verdict.FAIL] == []

@@ -30,6 +30,7 @@ def failures(name, **options):
 
 
 @pytest.mark.parametrize("name", sorted(set(MACHINES) - LARGE))
+@pytest.mark.first_cases(3)
 def test_machines_of_the_gallery_pass(name):
     assert failures(name, samples=32, states=4) == []
 

@@ -75,17 +75,20 @@ def test_the_table_names_every_check(report):
     assert "found, not proved" in text
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_numbers(report):
     again = check(arm(), samples=64, formulations=TREE)
     same, other = report.to_dict(), again.to_dict()
     assert {**same, "seconds": 0} == {**other, "seconds": 0}
 
 
+@pytest.mark.slow
 def test_progress_keeps_standard_output_clean(capsys):
     check(arm(), samples=8, states=2, formulations=TREE, progress=True)
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.slow
 def test_a_floating_machine_passes():
     report = check(floating(), samples=64, formulations=TREE)
     assert report.ok, report.failures
@@ -93,6 +96,7 @@ def test_a_floating_machine_passes():
 
 
 @pytest.mark.parametrize("seed", range(5))
+@pytest.mark.first_cases(1)
 def test_random_machines_obey_the_laws_in_every_frame(seed):
     machine = random_machine(np.random.default_rng(seed), bodies=4)
     subject = Subject(machine, THREE, states=4)

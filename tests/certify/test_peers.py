@@ -121,6 +121,7 @@ def test_a_joint_that_an_engine_lacks_is_named():
 
 
 @pytest.mark.parametrize("file", ["ur_description/urdf/ur5_robot.urdf", "panda.urdf"])
+@pytest.mark.first_cases(1)
 def test_published_robots_pass(file):
     pytest.importorskip("pinocchio", reason="needs the extra `peers`")
     path = _example(file)

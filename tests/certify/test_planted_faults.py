@@ -312,6 +312,7 @@ def spoiled(base, name):
         ("joint_wrench", {"frame_residual"}),
     ],
 )
+@pytest.mark.first_cases(1)
 def test_answers_that_are_no_numbers_fail(quantity, failing):
     report = check(arm(), samples=16, states=6, formulations={"tree": spoiled(Tree, quantity)})
     assert failing <= {finding.name for finding in report.failures}
@@ -338,6 +339,7 @@ def test_minimal_coordinates_must_answer_where_they_serve(formulation, verdict):
 
 
 @pytest.mark.parametrize(("which", "factor"), [("low", 1.01), ("high", 0.99), ("low", 1e3)])
+@pytest.mark.first_cases(1)
 def test_a_wrong_proved_bound_is_caught(monkeypatch, which, factor):
     subject = Subject(arm(), TREE, samples=64)
     bounds = search(subject)

@@ -116,6 +116,7 @@ def test_the_report_labels_found_and_proved():
     assert report["mass_margin"].value == pytest.approx((high - low) / (high + low))
 
 
+@pytest.mark.slow
 def test_a_length_makes_units_alike():
     one, tenth = (check(floating(), samples=100, formulations=TREE, length=L) for L in (1.0, 0.1))
     assert tenth["mass_eigenvalue_max"].value < one["mass_eigenvalue_max"].value

@@ -132,6 +132,7 @@ def test_a_small_machine_is_bounded_and_euler_angles_are_not(length, mass):
 
 
 @pytest.mark.parametrize(("length", "mass"), SCALES)
+@pytest.mark.first_cases(1)
 def test_sizes_are_compared_with_those_of_the_other_bodies(length, mass):
     good = scaled(arm(), length, mass)
     assert check(good, samples=4, states=2, formulations=TREE)["odd_sizes"].value == 0

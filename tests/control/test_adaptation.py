@@ -78,6 +78,7 @@ def true_machine(machine):
 
 
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.first_cases(3)
 def test_V_falls_as_stated(case):
     make, words, options = CASES[case]
     machine = make()
@@ -139,6 +140,7 @@ class FrameLoop(ClosedLoop):
 
 
 @pytest.mark.parametrize("prediction", [0.0, 0.02])
+@pytest.mark.first_cases(1)
 def test_a_load_is_met_in_a_run_and_stays_a_body(prediction):
     machine, truth = arm(), loaded(arm())
     adaptation = Adaptation(("link2",), cost=0.2, truth=truth, prediction=prediction, filter=5.0)

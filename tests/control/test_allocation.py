@@ -201,6 +201,7 @@ def servo_arm():
 
 
 @pytest.mark.parametrize("limits", [False, "direction"])
+@pytest.mark.first_cases(1)
 def test_what_a_plant_cuts_off_is_unrealised(limits):
     """The unrealised force, by accelerations that the plant itself has under the inputs."""
     machine, rng = servo_arm(), np.random.default_rng(6)

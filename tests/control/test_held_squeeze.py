@@ -37,6 +37,7 @@ def joint_forces(machine, x, squeeze):
 
 
 @pytest.mark.parametrize("squeeze", [15.0, 40.0])
+@pytest.mark.first_cases(1)
 def test_each_hand_pushes_the_body_towards_the_other(held, squeeze):
     """Both as the law states it and as the welded machine carries it under the law's torques."""
     machine, x = held

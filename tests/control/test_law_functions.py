@@ -88,6 +88,7 @@ def signals_at(name, t):
 
 
 @pytest.mark.parametrize("name", LAWS)
+@pytest.mark.first_cases(5)
 def test_steps_are_those_of_a_run(name):
     law, path = LAWS[name], path_of(name)
     x, v = start_of(swing(law.machine))

@@ -70,6 +70,7 @@ def law_of(kind, machine, *, obstacles=True, **options):
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("kind", LAWS)
+@pytest.mark.first_cases(5)
 def test_V_falls_as_stated(kind, seed):
     machine, rng = floating(seed)
     closed = Closed(law_of(kind, machine))
@@ -81,6 +82,7 @@ def test_V_falls_as_stated(kind, seed):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("kind", LAWS)
+@pytest.mark.first_cases(2)
 def test_reference_velocity_is_that_of_the_document(kind, seed):
     machine, rng = floating(seed + 10, bodies=4)
     law = law_of(kind, machine)

@@ -17,6 +17,7 @@ from framefree.simulate import Pulse
 
 @pytest.mark.parametrize("port", ["full", "motors"])
 @pytest.mark.parametrize("kind", LAWS)
+@pytest.mark.first_cases(2)
 def test_loops_give_what_the_law_gives(kind, port):
     machine = chain(4, port=port, held=port == "motors")
     law = law_of(kind, machine)

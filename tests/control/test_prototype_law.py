@@ -163,6 +163,7 @@ def test_particle_law_minimises_the_sum_over_actual_particles(seed, full):
 
 @pytest.mark.parametrize("approach", APPROACHES)
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.first_cases(2)
 def test_inputs_are_nearest_in_the_metric_of_the_template(approach, seed):
     rng = np.random.default_rng(200 + seed)
     machine, pairs = joints_and_stiffness(rng)
@@ -248,6 +249,7 @@ def test_body_template_is_the_free_motion_of_the_pose_errors(seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.first_cases(1)
 def test_all_approaches_agree_where_the_reference_rests(seed):
     rng = np.random.default_rng(400 + seed)
     machine, pairs = joints_and_stiffness(rng)
@@ -275,6 +277,7 @@ def test_at_zero_error_the_template_asks_for_the_reference(seed):
 
 @pytest.mark.parametrize("approach", APPROACHES)
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.first_cases(3)
 def test_other_body_frames_and_joint_axes_give_the_same_inputs(approach, seed):
     rng = np.random.default_rng(500 + seed)
     machine, pairs = joints_and_stiffness(rng)

@@ -439,6 +439,7 @@ def marked(name, drives):
 
 
 @pytest.mark.parametrize(("name", "drives"), [marked(*run) for run in RUNS])
+@pytest.mark.first_cases(3)
 def test_stated_rate_is_that_of_the_record(name, drives):
     make, share = CASES[name]
     case = make(lambda m: m if drives == "strong" or share is None else weak(m, share, drives))

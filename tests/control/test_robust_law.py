@@ -63,6 +63,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("printed", [False, True])
+@pytest.mark.first_cases(3)
 def test_closed_loop_is_the_one_of_the_proof(case, printed):
     """Gamma ds/dt + C s = -K s - kappa sat(s/eps), by the machine's own forward dynamics."""
     machine, equations, x = CASES[case]()

@@ -86,6 +86,7 @@ def coupled(machine=None, solver=None, **options):
 
 
 @pytest.mark.parametrize("solver", [UdwadiaKalaba(), Kkt(), StrictPriority()], ids=str)
+@pytest.mark.first_cases(1)
 def test_torques_give_the_accelerations(solver):
     """Under the inputs of the law the machine accelerates so that A a = b."""
     law = coupled(solver=solver)

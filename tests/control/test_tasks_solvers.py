@@ -62,6 +62,7 @@ def assert_near(a, b):
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.first_cases(1)
 def test_tasks_that_agree_have_one_answer(shape):
     """Udwadia-Kalaba, KKT and null spaces, compiled and in numbers: one acceleration."""
     for problem in problems(shape):

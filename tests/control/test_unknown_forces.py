@@ -143,6 +143,7 @@ def test_sampling_leaves_an_error_of_second_order_where_forces_turn():
     assert errors[1] < errors[0] / 3
 
 
+@pytest.mark.slow
 def test_observing_a_closed_machine():
     machine = five_bar()
     law = Observing(PDGravity(machine, 40.0, 8.0), MomentumObserver(30.0))

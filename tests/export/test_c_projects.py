@@ -33,6 +33,7 @@ def replayed(folder, *flags):
 @pytest.mark.parametrize(
     ("name", "what"), [*PARTS, *(pytest.param(*one, marks=pytest.mark.slow) for one in SLOW)]
 )
+@pytest.mark.first_cases(1)
 def test_replays_of_recorded_steps(name, what, tmp_path):
     run = RUNS[name]()
     export_c(run, what, tmp_path)

@@ -87,6 +87,7 @@ def test_a_plant_for_solvers_of_the_master(version, tmp_path):
 
 
 @pytest.mark.parametrize("version", [3, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_a_law_and_a_loop_do_what_the_run_did(version, tmp_path):
     run = arm_run(0.2)
     for what, limit in (("law", 1e-12), ("loop", 1e-12)):

@@ -36,6 +36,7 @@ def test_constants_beyond_single_precision_stay_guards():
 
 
 @needs_gcc
+@pytest.mark.slow
 def test_no_double_is_left_and_the_report_says_what_is_lost(tmp_path):
     report = export_c(arm_run(), "law", tmp_path, single=True).report
     assert report.step < 1e-4

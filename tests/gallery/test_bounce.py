@@ -74,6 +74,7 @@ def test_a_flat_coin_lies_still():
     assert abs(run["ground.normal_force"][-1] / 9.81 - 1) < 1e-2
 
 
+@pytest.mark.slow
 def test_both_plants_have_the_compliant_contact():
     x = np.concatenate([parts.at_height(0.055), parts.at_height(0.156)])
     ours, theirs = (

@@ -88,6 +88,7 @@ def test_published_time_course(published):
     assert norm(errors.velocity[:, 3:]).max() == pytest.approx(4.59, abs=0.005)
 
 
+@pytest.mark.slow
 def test_strict_priority_leaves_what_the_step_leaves():
     """The coupling error is in proportion to the step, the path has no sag."""
     found = []

@@ -81,6 +81,7 @@ def test_flights_on_mujoco(scenario):
         (flights.tricopter_craft, 5.0, (0.013, 1.1, 0.95)),
     ],
 )
+@pytest.mark.first_cases(1)
 def test_prediction_over_the_lag_beats_the_plain_law(craft, duration, bars):
     craft = craft()
     approach = "particle" if craft.machine.name == "quadcopter" else "energy"
@@ -93,6 +94,7 @@ def test_prediction_over_the_lag_beats_the_plain_law(craft, duration, bars):
     assert (np.array(found[1]) < 2 * np.array(bars)).all()
 
 
+@pytest.mark.slow
 def test_all_ways_to_fly_are_reported_beside_each_other():
     """With observer, without, by sensors, under the approach that was flown, and as recorded."""
     outcome = QuadLoop(duration=0.5).run(progress=False)
@@ -118,6 +120,7 @@ def test_all_ways_to_fly_are_reported_beside_each_other():
         (flights.tricopter_craft, "energy"),
     ],
 )
+@pytest.mark.first_cases(1)
 def test_the_unknown_wrench_is_found_and_met(craft, approach):
     """Nobody tells the law of it: with the observer the craft comes back, without it stays off."""
     craft = craft()

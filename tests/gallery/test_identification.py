@@ -22,6 +22,7 @@ def holds(outcome):
     return outcome.metrics
 
 
+@pytest.mark.slow
 def test_the_arm_is_identified():
     metrics = holds(IdentifyArm(repetitions=2).run(progress=False))
     assert metrics["prediction_error"] <= 0.01

@@ -23,6 +23,7 @@ def test_payload():
     assert metrics["lyapunov_rate_error"] <= 1e-6
 
 
+@pytest.mark.slow
 def test_a_lasting_push_and_its_observer():
     """The law alone is off by a decimetre; with the observer it is back within a millimetre."""
     push = {"long": 0, "duration": 5.0, "push": 5.0, "push_body": "last"}

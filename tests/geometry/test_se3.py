@@ -117,6 +117,7 @@ def exact_exp_and_derivative(xi, direction):
 
 
 @pytest.mark.parametrize("angle", ANGLES)
+@pytest.mark.first_cases(9)
 def test_exp_value_and_derivative(angle):
     xi = np.concatenate([[0.7, -1.1, 0.4], angle * AXES[5]])
     G, J = exp(xi)

@@ -44,6 +44,7 @@ def test_noise_and_delay():
     assert missed.training[0].error.max() > 3 * found.training[0].error.max()
 
 
+@pytest.mark.slow
 def test_intervals_hold_what_is_true():
     machine, covered = two_links(), []
     for seed in range(6):
@@ -172,6 +173,7 @@ def test_excitation_keeps_its_limits():
     assert np.abs(a[0]).max() < 1e-9
 
 
+@pytest.mark.slow
 def test_a_closed_chain_is_identified_along_its_motions():
     from framefree.gallery.machines.five_bar import five_bar, five_bar_at
     from framefree.motion import Constrained
@@ -225,6 +227,7 @@ def test_filters_differentiate_and_shift():
     assert np.abs(fast).max() < 1e-4
 
 
+@pytest.mark.slow
 def test_rotations_are_filtered_on_their_group():
     machine = Machine(
         [Body("b", Moments.of_body(1.0, np.zeros(3), np.eye(3)))],

@@ -163,6 +163,7 @@ def tumbling():
         ([2, 1, 0, 3, 4, 5, 6], r"`x\.base\.px` and `x\.base\.pz` look swapped"),
     ],
 )
+@pytest.mark.slow
 def test_a_pose_that_was_misread(tumbling, order, message):
     machine, data = tumbling
     with pytest.raises(IdentifyError, match=message):

@@ -181,6 +181,7 @@ def test_outputs_may_replace_inputs(pieces, tmp_path):
     ],
 )
 @pytest.mark.parametrize("pieces", [3, 1500])
+@pytest.mark.first_cases(1)
 def test_names_that_c_cannot_have(function, inputs, outputs, pieces, tmp_path):
     long = arithmetic(pieces)
     a, b = ca.SX.sym("a", 5), ca.SX.sym("b", 2, 3)

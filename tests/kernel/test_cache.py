@@ -264,6 +264,7 @@ print("fine")
 
 @POSIX
 @pytest.mark.parametrize("setting", ["cache", "argument", "environment"])
+@pytest.mark.first_cases(1)
 def test_a_user_without_a_home_gets_one_warning_and_no_cache(tmp_path, setting):
     """As in a container that is run with a user number of its own."""
     environment = {

@@ -88,6 +88,7 @@ def test_an_output_that_nobody_writes():
 
 @needs_gcc
 @pytest.mark.parametrize("tunable", [False, True])
+@pytest.mark.first_cases(1)
 def test_the_limited_law(tunable, tmp_path):
     """With limits active, warm start after warm start, the memory advanced in place."""
     law, calls = program(tunable)

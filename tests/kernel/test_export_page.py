@@ -15,6 +15,7 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.S | re.M)
 
 
+@pytest.mark.slow
 def test_examples_run(tmp_path, monkeypatch):
     jax = pytest.importorskip("jax")
     before = jax.config.jax_enable_x64

@@ -27,6 +27,7 @@ def test_random_arguments(seed):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="fences memory as Linux does")
+@pytest.mark.slow
 def test_no_memory_beside_the_arrays_is_touched():
     run_hostile("fences")
 

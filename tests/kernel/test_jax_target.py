@@ -172,6 +172,7 @@ def smooth_and_points():
 
 
 @pytest.mark.parametrize("mode", [jax.jacfwd, jax.jacrev])
+@pytest.mark.first_cases(1)
 def test_derivative_of_every_operation(smooth_and_points, mode):
     function, got, points = smooth_and_points
     jacobian = function.jacobian()
@@ -183,6 +184,7 @@ def test_derivative_of_every_operation(smooth_and_points, mode):
     ("outer", "inner"),
     [(jax.jacfwd, jax.jacrev), (jax.jacrev, jax.jacfwd), (jax.jacrev, jax.jacrev)],
 )
+@pytest.mark.first_cases(1)
 def test_second_derivative_of_every_operation(smooth_and_points, outer, inner):
     function, got, points = smooth_and_points
     s = ca.SX.sym("s", 4)
@@ -193,6 +195,7 @@ def test_second_derivative_of_every_operation(smooth_and_points, outer, inner):
     np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_third_derivative():
     x = ca.SX.sym("x")
     y = ca.sin(x) * ca.exp(x) / (1 + x**2)
@@ -241,6 +244,7 @@ def branches() -> dict[str, tuple[ca.SX, ca.SX]]:
 
 
 @pytest.mark.parametrize("name", branches())
+@pytest.mark.first_cases(1)
 def test_nothing_of_a_branch_not_taken_enters_a_gradient(name):
     x, y = branches()[name]
     function, _ = from_casadi(ca.Function("f", [x], [y]))

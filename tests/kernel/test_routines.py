@@ -44,6 +44,7 @@ def check(seed, folder, same_bits, lanes):
 
 @needs_fma
 @pytest.mark.parametrize("seed", range(24))
+@pytest.mark.first_cases(5)
 def test_random_routines_in_lanes(seed, tmp_path, same_bits):
     check(seed, tmp_path, same_bits, [(2, 8), (4,), (8,)][seed % 3])
 

@@ -192,6 +192,7 @@ def pieces(several, **options):
     return flight_pieces(several, period=0.01, usual=1.0, lags=LAGS, **{"every": 5, **options})
 
 
+@pytest.mark.slow
 def test_training_finds_the_physics_and_turning_changes_nothing():
     taught, judged = pieces(flights(6), every=15), pieces(flights(2, seed=50))
     fitted = fit_flights("physics", taught, QUAD, Training(steps=150, patience=150, decay=0.0))

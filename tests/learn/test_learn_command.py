@@ -27,6 +27,7 @@ class RodInWater(Scenario):
         return TASK
 
 
+@pytest.mark.slow
 def test_rounds_from_the_command_line(tmp_path, monkeypatch):
     monkeypatch.setitem(scenarios.SCENARIOS, "rod-in-water", RodInWater)
     arguments = ["learn", "rod-in-water", "--out", str(tmp_path), "--json", "--rounds"]

@@ -133,6 +133,7 @@ def rough(machine):
                           np.full(n, 0.02))  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_mapped_law_tracks_as_with_ideal_actuators():
     machine, law = arm_law()
     plant = rough(machine)

@@ -61,6 +61,7 @@ def test_V_falls_at_its_stated_rate_in_span():
 
 
 @pytest.mark.parametrize("payload", [False, True])
+@pytest.mark.first_cases(1)
 def test_what_is_outside_the_span_is_counted(payload):
     """Exact derivative of V along the loop, with halved drag that the basis does not have."""
     style, basis = Swimming(space=True), TrueFluid().spanned

@@ -59,6 +59,7 @@ def test_files_that_are_none_are_refused(tmp_path, folder):
         nano_records.aligned_flight(path)
 
 
+@pytest.mark.slow
 def test_the_whole_way_with_files_of_our_own(folder):
     outcome = LearnedFlight(data=str(folder), steps=50, simulated=False).run(progress=False)
     m = outcome.metrics
@@ -84,6 +85,7 @@ def test_constants_of_a_symmetry_are_not_added_twice():
     assert len(TrimmedLibrary(every)) == len(every)
 
 
+@pytest.mark.slow
 def test_the_air_is_read_from_one_flight(tmp_path):
     lessons = quad.AirLessons(0, progress=False)
     model = lessons.basis(symmetric=True)

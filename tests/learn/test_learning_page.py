@@ -44,6 +44,7 @@ def test_contact_of_the_page_is_found(capsys):
     assert abs(float(rows["n_x"].split()[0]) + 0.8) < 1e-3
 
 
+@pytest.mark.slow
 def test_rounds_of_the_page_learn(capsys):
     run_example("learn_in_rounds(task")
     before, first, second = (line.split() for line in capsys.readouterr().out.splitlines())
@@ -53,6 +54,7 @@ def test_rounds_of_the_page_learn(capsys):
     assert float(second[3]) < 0.1 * float(before[2])
 
 
+@pytest.mark.slow
 def test_flights_of_the_page_are_predicted(capsys):
     pytest.importorskip("jax", reason="needs the extra `learn`")
     run_example("fit_flights(")

@@ -44,6 +44,7 @@ def test_velocities_and_accelerations_on_the_group(motion):
     assert np.abs(found[2] - a[inside]).max() < 1e-3 * np.abs(a).max()
 
 
+@pytest.mark.slow
 def test_a_delay_is_found_and_the_fluid_with_it(motion):
     machine, t, x, _, _, force = motion
     rng = np.random.default_rng(0)

@@ -1,12 +1,14 @@
 """The scenario `space-arm-friction` keeps its promises, and they can fail."""
 
 import numpy as np
+import pytest
 
 from framefree.gallery.machines.space_arm import space_arm
 from framefree.gallery.scenarios.learned import space_arm_friction as scenario
 from framefree.learn import JointFriction
 
 
+@pytest.mark.slow
 def test_promises_hold_and_can_fail():
     outcome = scenario.SpaceArmFriction(duration=40.0, dt=0.005).run(progress=False)
     assert [one.text for one in outcome.promises if not one.holds] == []

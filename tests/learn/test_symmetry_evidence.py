@@ -45,6 +45,7 @@ def swimming(seed=2, count=200, space=True, noise=0.03):
 
 
 @pytest.mark.parametrize("space", [False, True])
+@pytest.mark.first_cases(1)
 def test_rods_have_the_symmetry_of_rods_even_if_no_basis_spans_their_fluid(space):
     for seed in range(6):
         samples = swimming(seed, space=space)
@@ -96,6 +97,7 @@ def test_a_turned_world_gives_the_same_evidence():
     assert there.error_without == pytest.approx(here.error_without, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_learning_with_a_contradicted_symmetry_warns_with_the_evidence():
     samples = noisy(fluid_samples(200, model=truth(current=(0, 0, 0))), 0.03)
     with pytest.warns(SymmetryWarning, match=r"contradict the symmetry `O3`.*take a smaller group"):

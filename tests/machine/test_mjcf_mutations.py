@@ -68,6 +68,7 @@ def _is_silent_content(mutation: Mutation) -> bool:
 
 
 @pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.first_cases(1)
 def test_every_change_is_seen_listed_or_refused(name):
     text = (DATA / f"{name}.xml").read_text()
     assert silent(read, text, moves_nothing) == []

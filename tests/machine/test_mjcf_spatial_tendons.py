@@ -67,6 +67,7 @@ def one_string(rng, shape, side):
 
 @pytest.mark.parametrize("shape", ["sphere", "cylinder"])
 @pytest.mark.parametrize("side", ["", "outside", "inside"])
+@pytest.mark.first_cases(2)
 def test_a_string_around_an_obstacle(shape, side):
     rng = np.random.default_rng(1)
     touching = 0

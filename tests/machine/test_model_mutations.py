@@ -121,6 +121,7 @@ def reader(path, **options):
 
 
 @pytest.mark.parametrize("name", FILES)
+@pytest.mark.first_cases(1)
 def test_no_change_is_dropped_in_silence(name):
     path = MODELS / name
     table = TABLES[path.suffix]
@@ -136,6 +137,7 @@ def test_no_change_is_dropped_in_silence(name):
 
 
 @pytest.mark.parametrize("name", FILES)
+@pytest.mark.first_cases(1)
 def test_strict_refuses_what_is_unknown(name):
     path = MODELS / name
     read_text = reader(path, strict=True)

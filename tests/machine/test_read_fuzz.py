@@ -23,6 +23,7 @@ def outcome(data):
     return "read"
 
 
+@pytest.mark.slow
 def test_mutants_of_urdf():
     seen = [outcome(mutant(ARM, seed)) for seed in range(1500)]
     assert 50 < seen.count("read") < 1450
@@ -59,6 +60,7 @@ SECONDS = 20.0
 
 
 @pytest.mark.parametrize("format", ["mjcf", "sdf"])
+@pytest.mark.first_cases(1)
 def test_mutants(format):
     mutants(format, 0, 400)
 

@@ -304,6 +304,7 @@ def test_a_link_called_world_may_float():
     assert any("`world_link`" in message for message in floating.problems)
 
 
+@pytest.mark.slow
 def test_all_example_robots_are_read_but_the_nameless_one():
     files = example_urdfs()
     if not files:

@@ -99,6 +99,7 @@ MIMIC = """
 
 
 @pytest.mark.parametrize("base", [None, "free"])
+@pytest.mark.first_cases(1)
 def test_every_example_robot_comes_back(base):
     files = example_urdfs()
     if not files:

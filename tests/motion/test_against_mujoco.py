@@ -85,6 +85,7 @@ def closed(rng):
 
 
 @pytest.mark.parametrize("kind", ["ball", "weld"])
+@pytest.mark.first_cases(1)
 def test_hard_constraints_agree_at_rest(kind):
     for seed in range(6):
         rng = np.random.default_rng(seed)

@@ -36,6 +36,7 @@ def robots():
 
 
 @pytest.mark.parametrize(("name", "base"), robots())
+@pytest.mark.first_cases(30)
 def test_dynamics_agree(name, base):
     root = [pin.JointModelFreeFlyer()] if base == "free" else []
     model = pin.buildModelFromUrdf(str(URDFS[name]), *root)
@@ -52,6 +53,7 @@ def test_dynamics_agree(name, base):
 
 @pytest.mark.parametrize("name", URDFS)
 @pytest.mark.parametrize("base", ["free", pytest.param("fixed", marks=pytest.mark.slow)])
+@pytest.mark.first_cases(1)
 def test_regressors_agree(name, base):
     """Columns by m, m c, and I about the joint frame (xx, xy, yy, xz, yz, zz) there."""
     root = [pin.JointModelFreeFlyer()] if base == "free" else []

@@ -41,6 +41,7 @@ def pressing(machine, run, row):
         pytest.param("mujoco", False, marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.slow
 def test_what_is_missing_dies_out(plant, within_limits):
     """The plant's own loops, not the law, tell: e(t) = e(0) exp(-K t), from where feedback begins.
 
@@ -91,6 +92,7 @@ def with_balls(machine):
         ("mujoco", ("weld", "hinge")),
     ],
 )
+@pytest.mark.slow
 def test_hinges_and_sliders_in_runs(plant, kinds):
     """The body follows its path, the grasps stay closed, and carry what the law says."""
     machine, x0 = machine_with(*kinds)
@@ -119,6 +121,7 @@ def test_hinges_and_sliders_in_runs(plant, kinds):
             np.testing.assert_allclose(wrenches[k], run[f"grasp_{side}.wrench"][row], atol=0.2)
 
 
+@pytest.mark.slow
 def test_hands_press_no_harder_than_grasps_carry():
     """By the same share in both hands: what is left out moves nothing."""
     machine, x = machine_with("weld", "weld")

@@ -101,6 +101,7 @@ def carried(machine, x, v, u):
 @pytest.mark.parametrize(
     "kinds", [("weld", "ball"), ("weld", "hinge"), ("slider", "weld"), ("hinge", "ball")]
 )
+@pytest.mark.first_cases(1)
 def test_the_plant_carries_what_the_law_says(kinds):
     """The task is fulfilled under the plant's own loops, whose wrenches are those of the law."""
     machine, x = machine_with(*kinds)
@@ -134,6 +135,7 @@ def test_two_balls_leave_the_turn_between_them_free():
         np.testing.assert_allclose(wrenches[k], found[f"grasp_{side}.wrench"], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_wrenches_follow_their_reference():
     """Forces and moments that cancel on the body are met exactly; the motion does not notice."""
     machine, x = machine_with("weld", "weld")
@@ -159,6 +161,7 @@ def test_wrenches_follow_their_reference():
     assert other["grasp_l.use"][0] == pytest.approx(np.abs(local).max(), abs=1e-7)
 
 
+@pytest.mark.slow
 def test_what_would_move_the_body_is_taken_off():
     """One hand alone told to push: both together give no more than the motion needs."""
     machine, x = machine_with("weld", "weld")
@@ -198,6 +201,7 @@ def test_rows_of_couplings(kind):
         assert np.abs(measured - expected).max() < 1e-6 * (1 + np.abs(expected).max())
 
 
+@pytest.mark.slow
 def test_hands_as_they_are_now():
     """The coupling of a configuration has no error there, whatever the kind."""
     machine, rng = dual_arm(), np.random.default_rng(9)

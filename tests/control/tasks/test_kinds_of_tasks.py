@@ -153,6 +153,7 @@ NOT_LINEAR = ("some rows", "relative", "posture", "moving posture")
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.first_cases(4)
 def test_rows_are_derivatives(name, kind):
     """d/dt s = A a + rate by differences, and d/dt e = s where the task says so."""
     rng, machine, h = np.random.default_rng(3), MACHINES[name], 1e-3
@@ -185,6 +186,7 @@ def test_rows_are_derivatives(name, kind):
 
 
 @pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.first_cases(1)
 def test_momentum_and_center_are_those_of_the_state(name):
     rng, machine = np.random.default_rng(4), MACHINES[name]
     state = Tree(machine).at(ca.SX(machine.random(rng)), ca.SX(rng.normal(size=machine.nv)))
@@ -222,6 +224,7 @@ LINEAR = (
 
 
 @pytest.mark.parametrize("kind", LINEAR)
+@pytest.mark.first_cases(1)
 def test_errors_obey_their_equation(kind):
     """In a closed loop the error is the closed form of its own linear equation."""
     rng = np.random.default_rng(5)

@@ -122,6 +122,7 @@ def commands(law, x, v, goal):
     return {name: np.array(ca.evalf(ca.SX(value))).ravel() for name, value in values.items()}
 
 
+@pytest.mark.slow
 def test_away_from_singular_positions_nothing_changes():
     arm, goal = random_arm(1), still(0.2, 0.1, 0.5)
     levels = [[FrameControl(TIP, "target", 50.0, only="position")], [JointControl(arm, Kd=2.0)]]
