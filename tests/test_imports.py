@@ -40,6 +40,7 @@ OWN = {
     ("machine/machine.py", "framefree.machine.formats.write_mjcf"): "0.05 s, for writing only",
     ("machine/machine.py", "framefree.machine.formats.write_urdf"): "0.05 s, for writing only",
     ("motion/equations.py", "framefree.solve.linearise"): "a convenience of equations",
+    ("motion/formulate.py", "framefree.motion.loops.long_trees"): "for long machines only",
     ("motion/formulate.py", "framefree.motion.redundant"): "a formulation is loaded when asked for",
     ("simulate/segment.py", "framefree.simulate.runners.mujoco"): "needs `mujoco`",
     ("kernel/kernel.py", "framefree.kernel.jax_target"): "needs `jax`",

@@ -45,6 +45,7 @@ from framefree.motion.state import State
 from framefree.motion.tangent import Tangent, velocity_deviation
 
 if TYPE_CHECKING:
+    from framefree.kernel.loops import Calls
     from framefree.solve.linearise import LinearSystem
 
 
@@ -138,6 +139,8 @@ class Equations(ABC):
         Name of a quantity to its `casadi.Function`.
     made_by : (str, dict) or None
         Formulation and options by which `framefree.equations` made them from their machine.
+    loop_program : callable or None
+        Gives, of these equations and the name of a quantity, a program of native loops, or None.
     """
 
     name: str
@@ -150,6 +153,7 @@ class Equations(ABC):
     rheonomic: bool = False
     keeps: bool = False
     made_by: tuple[str, Mapping[str, Any]] | None = None
+    loop_program: Callable[["Equations", str], "Calls | None"] | None = None
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
@@ -271,6 +275,10 @@ class Equations(ABC):
 
     def kernel(self, name: str) -> Kernel:
         """Return the compiled call of any quantity in `functions`."""
+        if name not in self._kernels and self.loop_program is not None:
+            program = self.loop_program(self, name)
+            if program is not None:
+                self._kernels[name] = program.compile()
         if name not in self._kernels:
             key = self._identity_of(name)
             self._kernels[name] = compile_known(key, lambda: self.functions.traced(name))

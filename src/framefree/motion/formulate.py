@@ -86,7 +86,19 @@ def equations(
     made = make(machine, **options)
     if not own_coordinates:
         made.made_by = formulation, options
+    if formulation == "tree" and machine.nv >= LONG:
+        made.loop_program = _looped_tree
     return made
+
+
+LONG = 30
+"""Velocities from which on some quantities of a tree may be native loops."""
+
+
+def _looped_tree(made: Any, name: str) -> Any:
+    from framefree.motion.loops.long_trees import looped_program
+
+    return looped_program(made, name)
 
 
 def maker(formulation: str) -> Callable[..., Equations]:

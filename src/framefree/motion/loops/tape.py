@@ -135,7 +135,7 @@ class LoopTape:
         for value in values:
             size = value.packed.shape[0] * value.packed.shape[1]
             into = block[start : start + size]
-            self._write(("shared", "copy"), _copy, (value,), None, (), into)
+            self._write(("shared", "copy"), _copy, (value,), None, (), (into,))
             start += size
 
     def value(self, block: Block, *shape: int) -> StoredValue:
@@ -146,15 +146,23 @@ class LoopTape:
 
     def call(self, step: StepFunction, i: int, *values: Any) -> Any:
         """Write down a step of body i, and return what stands for its results."""
-        return self._call(step, i, values, None)
+        return self._call(step, i, values, ())
 
-    def call_into(self, block: Block, step: StepFunction, i: int, *values: Any) -> Any:
-        """Write down the same, the last result (a matrix) being written to a block."""
-        return self._call(step, i, values, block)
+    def call_into(
+        self, block: Block | Sequence[Block], step: StepFunction, i: int, *values: Any
+    ) -> Any:
+        """Write down the same, the last results (matrices) being written to blocks, by columns."""
+        return self._call(step, i, values, _listed(block))
 
     def shared(self, key: Any, function: StepFunction, *values: Any) -> Any:
         """Write down a function of no particular body; `key` tells functions apart."""
-        return self._write(("shared", key), function, values, None, (), None)
+        return self._write(("shared", key), function, values, None, (), ())
+
+    def shared_into(
+        self, block: Block | Sequence[Block], key: Any, function: StepFunction, *values: Any
+    ) -> Any:
+        """Write down the same, the last results (matrices) being written to blocks, by columns."""
+        return self._write(("shared", key), function, values, None, (), _listed(block))
 
     def forget(self, *values: Any) -> None:
         """Let the workspace of values be used again."""
@@ -162,7 +170,7 @@ class LoopTape:
             if value.owned and value.block.size:
                 self.calls.release(value.block)
 
-    def _call(self, step: StepFunction, i: int, values: Any, into: Block | None) -> Any:
+    def _call(self, step: StepFunction, i: int, values: Any, into: Sequence[Block]) -> Any:
         body, lift, place = self._classes[i]
         key = (id(body), getattr(step, "__func__", step), id(getattr(step, "__self__", None)))
         numbers = lift.numbers(place)
@@ -175,11 +183,11 @@ class LoopTape:
         values: Any,
         lift: LiftedNumbers | None,
         numbers: tuple[float, ...],
-        into: Block | None,
+        into: Sequence[Block],
     ) -> Any:
-        key = (key, into is not None, _signature(values))
+        key = (key, len(into), _signature(values))
         if key not in self._functions:
-            traced, packs = _traced(function, values, lift, into is not None)
+            traced, packs = _traced(function, values, lift, len(into))
             self._functions[key] = traced, packs, function  # kept, for its identity is in the key
         traced, packs, _ = self._functions[key]
         inputs: list[Any] = [value.block for value in _leaves(values)]
@@ -187,10 +195,9 @@ class LoopTape:
             inputs.append(Constant(numbers))
         results = [
             None if pack is None else StoredValue(self.calls.block(pack.size), pack)
-            for pack in packs[: len(packs) - (into is not None)]
+            for pack in packs[: len(packs) - len(into)]
         ]
-        if into is not None:
-            results.append(self.value(into))
+        results += [self.value(block) for block in into]
         outputs = [value.block for value in results if value is not None]
         self.calls.call(traced, inputs, outputs)
         return results[0] if len(results) == 1 else tuple(results)
@@ -221,6 +228,10 @@ def summed(tape: Tape, a: Any, b: Any) -> Any:
     total = tape.shared("sum", _sum, a, b)
     tape.forget(a, b)
     return total
+
+
+def _listed(blocks: Block | Sequence[Block]) -> Sequence[Block]:
+    return (blocks,) if isinstance(blocks, Block) else tuple(blocks)
 
 
 def _copy(a: Matrix) -> Matrix:
@@ -258,9 +269,9 @@ def _signature(values: Any) -> Any:
 
 
 def _traced(
-    function: StepFunction, values: Any, lift: LiftedNumbers | None, plain: bool
+    function: StepFunction, values: Any, lift: LiftedNumbers | None, plain: int
 ) -> tuple[ca.Function, list[PackedValues | None]]:
-    """Return a function of blocks, and how to read each result; with `plain` the last is dense."""
+    """Return a function of blocks, and how to read each result; the last `plain` are dense."""
     symbols: list[Matrix] = []
 
     def restored(value: Any) -> Any:
@@ -275,9 +286,9 @@ def _traced(
     results = function(*(restored(value) for value in values))
     results = results if type(results) is tuple else (results,)
     packs = [None if one is None else PackedValues(one) for one in results]
-    columns = [ca.densify(pack.vector) for pack in packs if pack is not None]
-    if plain:
-        columns[-1] = ca.vec(ca.densify(ca.SX(results[-1])))
+    kept = packs[: len(packs) - plain]
+    columns = [ca.densify(pack.vector) for pack in kept if pack is not None]
+    columns += [ca.vec(ca.densify(ca.SX(one))) for one in results[len(kept) :]]
     if lift is not None and lift.symbols.shape[0]:
         symbols.append(lift.symbols)
     return ca.Function(function.__name__.strip("_"), symbols, columns), packs

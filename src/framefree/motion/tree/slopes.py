@@ -93,7 +93,7 @@ def moving_links(links: Sequence[Link]) -> list[Link]:
     return moving
 
 
-class _Carried(NamedTuple):
+class CarriedLink(NamedTuple):
     """A link seen from its tree's root: pose, joint subspace, twists, bias, inertia."""
 
     axes: Step
@@ -121,7 +121,7 @@ class RigidTree:
         """Return the force (nv) for accelerations a."""
         force = ca.SX(self.v.shape[0], 1)
         for link, here, wrench in zip(self.links, self.at, self._wrenches(a)[1], strict=True):
-            force[link.v] = _dot(here.S, wrench)
+            force[link.v] = dot(here.S, wrench)
         return force
 
     def slopes(self, a: Matrix) -> tuple[Matrix, Matrix]:
@@ -133,7 +133,7 @@ class RigidTree:
         by_x, by_v = ca.SX(nv, nv), ca.SX(nv, nv)
         A_parents, wrenches = self._wrenches(a)
         columns = [
-            _columns(link, here, A_p, self.x, self.v, a)
+            carried_columns(link, here, A_p, self.x, self.v, a)
             for link, here, A_p in zip(self.links, self.at, A_parents, strict=True)
         ]
         for i, link in enumerate(self.links):
@@ -141,16 +141,16 @@ class RigidTree:
             M, B = self._inertias[i], self._gyroscopes[i]
             push = M.times(Z).plus(B.times(U.plus(U)))
             push_v = M.times(Z_v).plus(B.times(S.plus(S)))
-            by_x[link.v, link.v] = _dot(S, push) + _own(link, self.at[i], self.x, wrenches[i])
-            by_v[link.v, link.v] = _dot(S, push_v)
+            by_x[link.v, link.v] = dot(S, push) + _own(link, self.at[i], self.x, wrenches[i])
+            by_v[link.v, link.v] = dot(S, push_v)
             turned = 2 * B.transposed_times(S)
-            push = push.plus(_cross_wrench(S, wrenches[i]))
+            push = push.plus(cross_wrench(S, wrenches[i]))
             for j in _carriers(self.links, i):
                 above, S_j, (U_j, Z_j, Z_vj) = self.links[j].v, self.at[j].S, columns[j]
-                by_x[above, link.v] = _dot(S_j, push)
-                by_v[above, link.v] = _dot(S_j, push_v)
-                by_x[link.v, above] = _dot(Z_j, momentum).T + turned.T @ U_j.angular
-                by_v[link.v, above] = _dot(Z_vj, momentum).T + turned.T @ S_j.angular
+                by_x[above, link.v] = dot(S_j, push)
+                by_v[above, link.v] = dot(S_j, push_v)
+                by_x[link.v, above] = dot(Z_j, momentum).T + turned.T @ U_j.angular
+                by_v[link.v, above] = dot(Z_vj, momentum).T + turned.T @ S_j.angular
         return by_x, by_v
 
     def _wrenches(self, a: Matrix) -> tuple[list[Twist], list[SpatialWrench]]:
@@ -195,27 +195,31 @@ class RigidTree:
         return over_parents(self.links, own, lambda _, value: value, add)
 
 
-def _carried(links: Sequence[Link], x: Matrix, v: Matrix) -> list[_Carried]:
-    found: list[_Carried] = []
+def _carried(links: Sequence[Link], x: Matrix, v: Matrix) -> list[CarriedLink]:
+    found: list[CarriedLink] = []
     for link in links:
-        if link.parent < 0:
-            axes, V_parent = Step(ca.SX.eye(3), ca.SX.zeros(3)), Twist.zero()
-        else:
-            step, above = link.step(x), found[link.parent]
-            R = above.axes.R0
-            axes, V_parent = Step(R @ step.rotation, above.axes.r + R @ step.r), above.V
-        S = _carry(axes, Twist.of(link.subspace(x)))
-        joint = Twist(S.linear @ v[link.v, :], S.angular @ v[link.v, :])
-        bias = _cross(V_parent, joint)
-        if not link.constant_subspace:
-            bias = bias.plus(_carry(axes, link.subspace_bias(x, v)))
-        inertia = Rigid.of(link.inertia).seen_from(axes)
-        found.append(_Carried(axes, S, V_parent, V_parent.plus(joint), bias, inertia))
+        found.append(carried_link(link, x, v, found[link.parent] if link.parent >= 0 else None))
     return found
 
 
-def _columns(
-    link: Link, here: _Carried, A_parent: Twist, x: Matrix, v: Matrix, a: Matrix
+def carried_link(link: Link, x: Matrix, v: Matrix, above: CarriedLink | None) -> CarriedLink:
+    """Return a link seen from its tree's root, given its parent; None for the root itself."""
+    if above is None:
+        axes, V_parent = Step(ca.SX.eye(3), ca.SX.zeros(3)), Twist.zero()
+    else:
+        step, R = link.step(x), above.axes.R0
+        axes, V_parent = Step(R @ step.rotation, above.axes.r + R @ step.r), above.V
+    S = _carry(axes, Twist.of(link.subspace(x)))
+    joint = Twist(S.linear @ v[link.v, :], S.angular @ v[link.v, :])
+    bias = _cross(V_parent, joint)
+    if not link.constant_subspace:
+        bias = bias.plus(_carry(axes, link.subspace_bias(x, v)))
+    inertia = Rigid.of(link.inertia).seen_from(axes)
+    return CarriedLink(axes, S, V_parent, V_parent.plus(joint), bias, inertia)
+
+
+def carried_columns(
+    link: Link, here: CarriedLink, A_parent: Twist, x: Matrix, v: Matrix, a: Matrix
 ) -> tuple[Twist, Twist, Twist]:
     """Return U, Z for the joint's configuration, and Z for its velocity (U is then S)."""
     S, V_p, V = here.S, here.V_parent, here.V
@@ -253,7 +257,7 @@ def _joint_slopes(
     return function(x[link.x, :], v[link.v, :], a[link.v, :])
 
 
-def _own(link: Link, here: _Carried, x: Matrix, wrench: SpatialWrench) -> Matrix:
+def _own(link: Link, here: CarriedLink, x: Matrix, wrench: SpatialWrench) -> Matrix:
     """Return ``(d_k S)^T F``: row of S, column k; zero for a constant subspace."""
     if link.constant_subspace:
         return ca.SX(link.kind.nv, link.kind.nv)
@@ -284,11 +288,12 @@ def _cross(V: Twist, columns: Twist) -> Twist:
     return Twist(w @ columns.linear + v @ columns.angular, w @ columns.angular)
 
 
-def _cross_wrench(columns: Twist, wrench: SpatialWrench) -> SpatialWrench:
+def cross_wrench(columns: Twist, wrench: SpatialWrench) -> SpatialWrench:
     """Return ``-ad_S^T F`` of k twists S."""
     f, m = wed(wrench.force), wed(wrench.moment)
     return SpatialWrench(-f @ columns.angular, -m @ columns.angular - f @ columns.linear)
 
 
-def _dot(twists: Twist, wrenches: SpatialWrench) -> Matrix:
+def dot(twists: Twist, wrenches: SpatialWrench) -> Matrix:
+    """Return the powers (k x l) of l wrenches on k twists."""
     return twists.linear.T @ wrenches.force + twists.angular.T @ wrenches.moment
