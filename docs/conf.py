@@ -6,11 +6,17 @@ themselves.
 """
 
 import re
+import sys
+from pathlib import Path
 
 import latex2mathml.converter
 from docutils.nodes import SkipNode
+from sphinx.util.docutils import SphinxDirective
 
 import framefree
+
+sys.path.insert(0, str(Path(__file__).parent))
+from measured_tables import FOLDER, headlines, record, table
 
 project = "framefree"
 author = "the framefree developers"
@@ -84,7 +90,37 @@ def displayed_math(self, node):
     raise SkipNode
 
 
+class Measured(SphinxDirective):
+    """``{measured} NAME``; its lines say what figures mean, ``figure: sentence``."""
+
+    required_arguments = 1
+    has_content = True
+
+    def run(self):
+        """Return the table as nodes."""
+        name = self.arguments[0]
+        self.env.note_dependency(str(FOLDER / f"{name}.json"))
+        kept = record(name)
+        meanings = dict(line.split(": ", 1) for line in self.content if line.strip())
+        unknown = sorted(set(meanings) - set(kept["runs"][0]))
+        if unknown:
+            raise self.error(f"{name} has no figures {unknown}")
+        return self.parse_text_to_nodes(table(kept, meanings))
+
+
+class Headlines(SphinxDirective):
+    """A line a figure, ``benchmark figure | what | peer``: a table with the commands."""
+
+    has_content = True
+
+    def run(self):
+        """Return the table as nodes."""
+        return self.parse_text_to_nodes(headlines(list(self.content)))
+
+
 def setup(app):
     """Tell Sphinx of what is written above."""
     app.connect("autodoc-process-docstring", escape_norms)
+    app.add_directive("measured", Measured)
+    app.add_directive("headlines", Headlines)
     app.add_html_math_renderer("mathml", (inline_math, None), (displayed_math, None))

@@ -13,7 +13,7 @@ from framefree.motion.redundant.lagrange import Lagrange
 
 SOURCE = Path(framefree.__file__).parent
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 ERRATUM = r"\bE\d+-\d+\b"
 
 
@@ -45,7 +45,7 @@ def test_names_that_do_not_exist_are_noticed():
     assert not resolves("framefree.motion.nothing")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(page):
     prose = re.sub(r"```.*?```", "", text(page), flags=re.DOTALL)
     links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", prose)
@@ -53,14 +53,14 @@ def test_links_lead_somewhere(page):
     assert [link for link in local if not (page.parent / link).exists()] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_dotted_names_exist(page):
     written = re.findall(r"\b(?:framefree|ff)(?:\.[A-Za-z_]\w*)+", text(page))
     names = {re.sub(r"^ff\.", "framefree.", name) for name in written}
     assert sorted(name for name in names if not resolves(name)) == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_files_exist(page):
     named = set(re.findall(r"`((?:[a-z_0-9.]+/)+(?:[a-z_0-9]+\.\w+)?)`", text(page)))
     roots = (SOURCE, ROOT, page.parent)

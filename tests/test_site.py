@@ -3,7 +3,9 @@
 import ast
 import importlib
 import inspect
+import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ REFERENCE = {
     for module in re.findall(r"automodule:: ([\w.]+)", page.read_text(encoding="utf-8"))
 }
 TUTORIALS = sorted(p for p in (DOCS / "tutorials").glob("*.md") if p.stem != "index")
+INCLUDED = re.compile(r"\{literalinclude\} (\S+)\n:language: python\n:pyobject: (\S+)")
 LONGEST = 30
 """Lines of code that a task may take."""
 
@@ -40,12 +43,32 @@ def test_every_public_name_has_an_entry():
     assert packages - set(REFERENCE) - {"framefree.look.report", "framefree.report"} == set()
 
 
+def silent(things):
+    """Return the names of classes and functions without a docstring, and of methods of classes."""
+    found = []
+    for name, thing in things.items():
+        if not (inspect.isclass(thing) or inspect.isroutine(thing)):
+            continue
+        members = vars(thing).items() if inspect.isclass(thing) else ()
+        own = {f"{name}.{k}": v for k, v in members if inspect.isfunction(v) and k[0] != "_"}
+        found += [k for k, v in {name: thing, **own}.items() if not inspect.getdoc(v)]
+    return found
+
+
 @pytest.mark.parametrize("module", REFERENCE)
 def test_every_public_name_has_a_docstring(module):
     own = importlib.import_module(module)
-    things = {name: getattr(own, name) for name in public(module)}
-    callables = {n: t for n, t in things.items() if inspect.isclass(t) or inspect.isroutine(t)}
-    assert [name for name, thing in callables.items() if not inspect.getdoc(thing)] == []
+    assert silent({name: getattr(own, name) for name in public(module)}) == []
+
+
+def test_names_without_a_docstring_are_noticed():
+    class Told:
+        """Told."""
+
+        def silent(self):
+            pass
+
+    assert silent({"Told": Told, "quiet": lambda: 0, "number": 3}) == ["Told.silent", "quiet"]
 
 
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda path: path.stem)
@@ -67,3 +90,40 @@ def test_every_page_is_in_a_list_of_pages():
     pages = {page.resolve() for page in DOCS.rglob("*.md")} - {(DOCS / "index.md").resolve()}
     assert sorted(page.name for page in pages - listed) == []
     assert sorted(page.name for page in listed - pages) == []
+
+
+def test_code_that_pages_include_is_there():
+    """Sphinx takes it by name; a name that is gone is noticed here first."""
+    included = [
+        (page, path, name)
+        for page in DOCS.rglob("*.md")
+        for path, name in INCLUDED.findall(page.read_text("utf-8"))
+    ]
+    assert len(included) > 40
+    for page, path, name in included:
+        body = ast.parse((page.parent / path).read_text("utf-8")).body
+        for part in name.split("."):
+            inside = [node for node in body if getattr(node, "name", None) == part]
+            assert inside, f"{page.name}: {name}"
+            body = inside[0].body
+
+
+def test_every_benchmark_on_the_site_says_where_when_and_how():
+    kept = sorted((DOCS / "measured").glob("*.json"))
+    shown = re.findall(r"\{measured\} (\S+)", (DOCS / "measured.md").read_text("utf-8"))
+    assert sorted(shown) == [path.stem for path in kept]
+    for path in kept:
+        record = json.loads(path.read_text("utf-8"))
+        assert record["command"].startswith(f"framefree bench {path.stem}")
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d", record["date"])
+        assert record["framefree"]
+        assert all("cores" in run["machine"] for run in record["runs"])
+        assert len(record["runs"]) > 1  # without, there is no spread
+
+
+def test_the_numbers_of_the_readme_are_those_that_were_measured(monkeypatch):
+    monkeypatch.setattr(sys, "path", [str(DOCS), *sys.path])
+    tables = importlib.import_module("measured_tables")
+    lines = re.search(r"```\{headlines\}\n(.*?)```", (DOCS / "index.md").read_text("utf-8"), re.S)
+    readme = (DOCS.parent / "README.md").read_text("utf-8")
+    assert f"<!-- measured -->\n{tables.headlines(lines[1].splitlines())}\n" in readme

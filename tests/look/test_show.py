@@ -202,3 +202,15 @@ def test_broken_and_missing_meshes_are_left_out(tmp_path, data):
     assert vertices_of("package://arm/a.stl") is None
     machine = sample(geometry=(Shape("a", "mesh", [1, 1, 1], file=str(tmp_path / "a.stl")),))
     assert count(picture(machine), "polygon") > 50
+
+
+def test_many_configurations_make_a_picture_that_moves(tmp_path):
+    machine = sample()
+    x = np.linspace(0, 1, 4)[:, None] * np.ones(machine.nx)
+    path = draw(machine, tmp_path / "moving.svg", x, duration=2.0, trail=machine.bodies[-1].name)
+    frames = [g for g in ET.parse(path).getroot() if g.tag.endswith("}g")]
+    assert [g.get("display") for g in frames] == ["inline", "none", "none", "none"]
+    times = [g[0].get("keyTimes") for g in frames]
+    assert times[1] == "0;0.25000;0.50000"
+    drawn = {ET.tostring(g[1]) for g in frames}
+    assert len(drawn) == 4

@@ -28,11 +28,12 @@ from framefree.cli.arguments import (
     scenario_of,
     task_of,
 )
+from framefree.cli.bench import bench
 from framefree.cli.campaign import campaign
 from framefree.cli.export import export
-from framefree.cli.printing import err, first_line, out, print_result, rows_of, table_of
+from framefree.cli.printing import err, first_line, out, print_result, rows_of
 from framefree.cli.view import view
-from framefree.errors import FramefreeError, FramefreeWarning, near
+from framefree.errors import FramefreeError, FramefreeWarning
 
 if TYPE_CHECKING:
     from framefree.identify import Fit
@@ -375,24 +376,7 @@ def learn(
     raise typer.Exit(130 if history.interrupted else 0)
 
 
-@app.command()
-def bench(
-    name: Annotated[str, typer.Argument(help="kernel, dynamics, ...")],
-    as_json: AsJson = False,
-) -> None:
-    """Measure speed as ratios against a peer library, in one run."""
-    from framefree.benchmarks import BENCHMARKS
-
-    if name not in BENCHMARKS:
-        raise FramefreeError(
-            f"there is no benchmark `{name}`; {near(name, BENCHMARKS)}choose one of: "
-            + ", ".join(BENCHMARKS)
-        )
-    figures = BENCHMARKS[name]()
-    if as_json:
-        print(json.dumps(figures, indent=2))
-    else:
-        out.print(table_of(f"framefree bench {name}", figures))
+app.command()(bench)
 
 
 def _one_line(message: Any, category: type[Warning], *place: Any) -> str:

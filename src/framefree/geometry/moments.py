@@ -48,6 +48,15 @@ class Moments:
         First moment (3) about the frame origin, weight m.
     second
         Second moment (3x3), symmetric, about the frame origin, weight m^2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rod = Moments.of_body(2.0, (0.5, 0, 0), np.diag([0, 1 / 6, 1 / 6]))  # 2 kg, 1 m
+    >>> rod.total, rod.center.tolist()
+    (2.0, [0.5, 0.0, 0.0])
+    >>> rod.moment.diagonal().round(3).tolist()  # about its end: m l^2 / 3
+    [0.0, 0.667, 0.667]
     """
 
     total: Any

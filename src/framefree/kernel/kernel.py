@@ -137,6 +137,17 @@ def compile(
         or the folder where.
     lanes : int, optional
         Vector width, by default the widest of this processor. Results do not depend on it.
+
+    Examples
+    --------
+    >>> import casadi as ca
+    >>> import framefree as ff
+    >>> x = ca.SX.sym("x", 2)
+    >>> kernel = ff.compile(ca.Function("f", [x], [x[0] * ca.sin(x[1])], ["x"], ["y"]))
+    >>> kernel([2.0, 0.0])
+    array([0.])
+    >>> kernel([[2.0, 0.0], [3.0, 0.0]]).shape  # many at once
+    (2, 1)
     """
     if not isinstance(function, ca.Function):
         raise CompileError(f"`function` must be a casadi.Function, not {type(function)}")

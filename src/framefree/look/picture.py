@@ -1,7 +1,8 @@
 """A picture of a machine as an SVG file: its shapes, or a skeleton of bodies and joints.
 
 Drawn in parallel projection, far things first. Bodies without shapes are drawn as the ellipsoids
-of uniform density that have their mass and inertia.
+of uniform density that have their mass and inertia. Many configurations become a picture that
+moves.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ LARGEST = 0.25
 _VIEW = np.array([1.0, -1.25, 0.75])
 _LIGHT = np.array([0.35, -0.65, 0.9])
 _BODY_COLOR = (0.45, 0.58, 0.75, 0.85)
-_INK = "#1d2733"
+_INK, _TRAIL = "#1d2733", "#e8a4ad"
 _JOINT_COLORS = {
     "Revolute": "#d1495b",
     "Continuous": "#d1495b",
@@ -46,7 +47,13 @@ _JOINT_COLORS = {
 
 
 def draw(
-    machine: Machine, path: str | os.PathLike[str], x: Any = None, *, collision: bool = False
+    machine: Machine,
+    path: str | os.PathLike[str],
+    x: Any = None,
+    *,
+    collision: bool = False,
+    duration: float = 5.0,
+    trail: str | None = None,
 ) -> Path:
     """Write a picture of a machine.
 
@@ -55,10 +62,15 @@ def draw(
     machine : Machine
     path : path
         An `.svg` file. One that framefree has made is replaced, any other refused.
-    x : (nx,)
-        Configuration; default the keyframe `initial` or else the first, or the neutral one.
+    x : (nx,) or (frames, nx)
+        Configuration; default the keyframe `initial` or else the first, or the neutral one. Of
+        many, such as ``run.x[::50]``, the picture moves: each is shown for the same time, for ever.
     collision : bool
         Draw collision shapes instead of visual ones.
+    duration : float
+        Seconds that all frames of a moving picture take.
+    trail : str, optional
+        A frame or body whose path is drawn in a moving picture.
 
     Returns
     -------
@@ -72,7 +84,11 @@ def draw(
         machine = machine.numeric
     x = start_of(machine) if x is None else np.asarray(x, dtype=float)
     machine.validate(x)
-    return write_file(path, svg(machine, x, collision=collision), guard=True)
+    if x.ndim == 1:
+        text = svg(machine, x, collision=collision)
+    else:
+        text = moving_svg(machine, x, duration, trail, collision=collision)
+    return write_file(path, text, guard=True)
 
 
 def start_of(machine: Machine) -> np.ndarray:
@@ -85,6 +101,32 @@ def start_of(machine: Machine) -> np.ndarray:
 
 def svg(machine: Machine, x: np.ndarray, *, collision: bool = False) -> str:
     """Return the picture at a configuration (nx) as SVG text."""
+    scene = scene_of(machine, x, collision=collision)
+    _add_ground(scene)
+    return scene.text(machine.name or "machine", _words(machine))
+
+
+def moving_svg(
+    machine: Machine, x: np.ndarray, duration: float, trail: str | None, *, collision: bool = False
+) -> str:
+    """Return configurations (frames, nx) as SVG text that shows them one after the other."""
+    scenes = [scene_of(machine, one, collision=collision) for one in x]
+    whole = _Scene()
+    for scene in scenes:
+        whole.faces += scene.faces
+        whole.lines += scene.lines
+        whole.marks += scene.marks
+    _add_ground(whole)
+    places = np.zeros((0, 3))
+    if trail is not None:
+        frame = machine.frame(trail)
+        poses = (body_poses(machine, one)[frame.body] @ frame.pose for one in x)
+        places = np.array([pose[:3, 3] for pose in poses])
+    return whole.film(scenes, machine.name or "machine", _words(machine), duration, places)
+
+
+def scene_of(machine: Machine, x: np.ndarray, *, collision: bool = False) -> _Scene:
+    """Return what is to be seen at a configuration (nx)."""
     poses = body_poses(machine, x)
     scene = _Scene()
     shown = _add_shapes(scene, machine, poses, "collision" if collision else "visual")
@@ -95,12 +137,15 @@ def svg(machine: Machine, x: np.ndarray, *, collision: bool = False) -> str:
     for body in machine.bodies:
         if body.name not in shown:
             _add_ellipsoid(scene, body, poses[body.name], float(np.linalg.norm(high - low)))
-    _add_ground(scene)
+    return scene
+
+
+def _words(machine: Machine) -> str:
     words = f"{len(machine.bodies)} bodies, {machine.nv} velocities, {machine.nu} inputs"
     missing = sum(shape.kind == "mesh" and faces_of(shape) is None for shape in machine.geometry)
     if missing:
         words += f"; {missing} mesh files were not found or not read: give `packages`"
-    return scene.text(machine.name or "machine", words)
+    return words
 
 
 def body_poses(machine: Machine, x: np.ndarray) -> dict[str, np.ndarray]:
@@ -230,26 +275,55 @@ class _Scene:
     # ------------------------------------------------------------------ the page
 
     def text(self, title: str, words: str) -> str:
+        """Return a picture that stands still."""
+        page, size = self._window()
+        return self._framed(page, size, title, words, [*self._solids(page), *self._bones(page)])
+
+    def film(
+        self, scenes: list[_Scene], title: str, words: str, duration: float, trail: np.ndarray
+    ) -> str:
+        """Return a picture that shows scenes in turn, within what this scene, of all, takes."""
+        page, size = self._window()
+        parts = []
+        if len(trail):
+            data = "L".join(_at(page(place)) for place in trail)
+            parts.append(f'<path d="M{data}" stroke="{_TRAIL}" stroke-width="2" fill="none"/>')
+        for k, scene in enumerate(scenes):
+            ends = f"0;{k / len(scenes):.5f};{(k + 1) / len(scenes):.5f}"
+            parts += [
+                f'<g display="{"none" if k else "inline"}">',
+                '<animate attributeName="display" values="none;inline;none" calcMode="discrete" '
+                f'keyTimes="{ends}" dur="{duration:g}s" repeatCount="indefinite"/>',
+                *scene._solids(page),
+                *scene._bones(page),
+                "</g>",
+            ]
+        return self._framed(page, size, title, words, parts)
+
+    def _window(self) -> tuple[Any, np.ndarray]:
+        """Return the map from the world (3, n) to the page, and the size of the page."""
         corners = [point for line in self.grid for point in line]
         corners += [face[:, i] for face, _, _ in self.faces for i in (0, face.shape[1] // 2)]
         corners += [point for line in self.lines for point in line]
         flat = np.array(corners) @ self.axes[:2].T
         low, high = flat.min(axis=0), flat.max(axis=0)
         scale = SIZE / max(float((high - low).max()), 1e-9)
-        width, height = (high - low) * scale + 2 * MARGIN
 
         def page(points: np.ndarray) -> np.ndarray:
-            flat = self.axes[:2] @ points
-            return (flat.T - low).T * scale + MARGIN
+            return ((self.axes[:2] @ points).T - low).T * scale + MARGIN
 
-        parts = [
+        return page, (high - low) * scale + 2 * MARGIN
+
+    def _framed(self, page: Any, size: np.ndarray, title: str, words: str, parts: list[str]) -> str:
+        """Return what is drawn with ground, title, axes and a note."""
+        width, height = size
+        lines = [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height + 40:.0f}" '
             f'width="{width:.0f}" height="{height + 40:.0f}" font-family="sans-serif">',
             f"<!-- {MADE_BY} -->",
             f'<rect width="100%" height="100%" fill="#ffffff"/><title>{escape(title)}</title>',
             *self._ground(page),
-            *self._solids(page),
-            *self._bones(page),
+            *parts,
             f'<text x="24" y="36" font-size="22" font-weight="bold" fill="{_INK}">'
             f"{escape(title)}</text>",
             f'<text x="24" y="60" font-size="14" fill="#5b6673">{escape(words)}</text>',
@@ -258,7 +332,7 @@ class _Scene:
             f"{escape(self.note)}</text>",
             "</svg>",
         ]
-        return "\n".join(parts)
+        return "\n".join(lines)
 
     def _ground(self, page: Any) -> list[str]:
         data = "".join(f"M{_at(page(start))}L{_at(page(end))}" for start, end in self.grid)

@@ -84,6 +84,13 @@ def read(
     ------
     ReadError
         Listing everything that is wrong, each with file, element and line where known.
+
+    Examples
+    --------
+    >>> import framefree as ff
+    >>> text = ff.gallery.MACHINES["scara"]().to_urdf()  # a file's text, or its path
+    >>> ff.read(text).x_names
+    ('joint1', 'joint2')
     """
     names = (without,) if isinstance(without, str) else tuple(without)
     options = ReadOptions(base, strict, mimic, keep_fixed, motors, names, friction_width)

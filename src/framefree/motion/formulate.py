@@ -58,6 +58,15 @@ def equations(
         If there is no such formulation, or it has no such option.
     MachineError
         If it does not apply to this machine.
+
+    Examples
+    --------
+    >>> import framefree as ff
+    >>> eom = ff.equations(ff.gallery.MACHINES["double-pendulum"]())
+    >>> eom.forward([0.0, 0.0], [0.0, 0.0], [0.0, 0.0])  # it hangs, and stays
+    array([0., 0.])
+    >>> eom.mass([0.0, 0.0]).shape
+    (2, 2)
     """
     own_coordinates = not isinstance(machine, Machine)
     if own_coordinates:

@@ -183,6 +183,16 @@ def simulate(
         with the time, the quantity, the last good state, the likely cause, and the run until then.
         Of many trajectories one that breaks off ends only itself: see `Run.failures`. There is an
         error where none is left.
+
+    Examples
+    --------
+    >>> import framefree as ff
+    >>> machine = ff.gallery.MACHINES["double-pendulum"]()
+    >>> run = ff.simulate(machine, x0=[1.0, 0.5], duration=1.0, dt=1e-3)
+    >>> run.x.shape
+    (1001, 2)
+    >>> bool(abs(run.energy - run.energy[0]).max() < 1e-6)
+    True
     """
     options = {
         "duration": duration, "dt": dt, "plant": plant, "contacts": contacts, "stops": stops,

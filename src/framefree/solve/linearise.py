@@ -125,6 +125,17 @@ def linearise(
     ------
     SolveError
         Where the state does not meet the constraints, or the formulation cannot be linearised.
+
+    Examples
+    --------
+    >>> import framefree as ff
+    >>> small = ff.linearise(ff.gallery.MACHINES["cart-pole"](), [0.0, 0.0])
+    >>> small.names
+    ('x.slide', 'x.hinge', 'v.slide', 'v.hinge')
+    >>> small.A.shape, small.B.shape
+    ((4, 4), (4, 1))
+    >>> bool(small.eigenvalues.real.max() > 0)  # upright, it falls
+    True
     """
     eom = system if isinstance(system, Equations) else _equations(system)
     if "state_matrices" not in eom.offers:

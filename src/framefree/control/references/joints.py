@@ -68,6 +68,14 @@ class MinimumJerk(_Waypoints):
         Configurations.
     times : (n,)
         When they are reached, s; increasing.
+
+    Examples
+    --------
+    >>> import framefree as ff
+    >>> arm = ff.gallery.MACHINES["double-pendulum"]()
+    >>> path = MinimumJerk(arm, points=[[0, 0], [1, 2]], times=[0, 1])
+    >>> path.sample([0.0, 0.5, 1.0])["x"].round(6).tolist()
+    [[0.0, 0.0], [0.5, 1.0], [1.0, 2.0]]
     """
 
     @cached_property
