@@ -81,6 +81,18 @@ def test_tutorials_are_short_and_python(page):
         assert len(lines) <= LONGEST
 
 
+def test_eight_tasks_take_thirty_lines_each():
+    page = (DOCS / "howto" / "eight_tasks.md").read_text("utf-8")
+    tasks = page.split("\n## ")[1:]
+    assert len(tasks) == 8
+    for task in tasks:
+        cells = re.findall(r"```\{code-cell\}\n(.*?)```", task, re.DOTALL)
+        (program,) = [cell for cell in cells if "remove-cell" not in cell]
+        ast.parse(program)
+        assert "import framefree as ff" in program  # nothing is taken from the blocks before
+        assert len([line for line in program.splitlines() if line.strip()]) <= LONGEST
+
+
 def test_every_page_is_in_a_list_of_pages():
     listed = set()
     for page in DOCS.rglob("*.md"):
