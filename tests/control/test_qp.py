@@ -25,6 +25,10 @@ KINDS = (
 )
 
 
+LOOSE = ("degenerate", "semidefinite")
+"""Kinds whose multipliers are not the only ones."""
+
+
 def problem(kind, rng, n, m):
     """Return a program and its only solution: chosen first, g is then what makes it optimal."""
     while True:
@@ -244,6 +248,25 @@ def test_kernel_of_calls_agrees_and_takes_infinite_bounds():
     H, g, A, b, C, lower, upper = batch[0]
     z = kernel(H, g, A, b, C, np.full(4, -np.inf), upper)[0]
     np.testing.assert_allclose(z, solved(H, g, A, b, C, np.full(4, -np.inf), upper)[0], atol=1e-8)
+
+
+def test_kernel_finds_solutions_known_by_construction():
+    rng, kernel, programs, exact = np.random.default_rng(9), qp_kernel(8, 3, 16), [], []
+    for kind in KINDS:
+        for _ in range(12):
+            (H, g, A, b, C, lower, upper), z = problem(kind, rng, 8, 16)
+            A, b = np.vstack([A, np.zeros((3 - len(A), 8))]), np.append(b, np.zeros(3 - len(b)))
+            programs.append((H, g, A, b, C, lower, upper))
+            exact.append(z)
+    z, equality, bounds, residual, error = kernel(*map(np.stack, zip(*programs, strict=True)))
+    for k, (H, g, A, b, C, _, _) in enumerate(programs):
+        assert relative(H, z[k], exact[k]) < 1e-8, KINDS[k // 12]
+        assert residual[k] < 1e-8 * (1 + np.abs(np.concatenate([b, C @ z[k]])).max())
+        slope = H @ z[k] + g + C.T @ bounds[k] + A.T @ equality[k]
+        slope = np.abs(slope / np.sqrt(np.maximum(np.diag(H), 1e-12))).max()
+        assert slope < 1e-6 * (1 + np.abs(g).max()) or KINDS[k // 12] in LOOSE
+    single = kernel(*programs[5])
+    assert all(np.array_equal(a, b[5]) for a, b in zip(single, (z, equality, bounds), strict=False))
 
 
 def test_compiled_batch_is_the_interpreted_function():
