@@ -258,7 +258,7 @@ def test_kernel_finds_solutions_known_by_construction():
             A, b = np.vstack([A, np.zeros((3 - len(A), 8))]), np.append(b, np.zeros(3 - len(b)))
             programs.append((H, g, A, b, C, lower, upper))
             exact.append(z)
-    z, equality, bounds, residual, error = kernel(*map(np.stack, zip(*programs, strict=True)))
+    z, equality, bounds, residual, _ = kernel(*map(np.stack, zip(*programs, strict=True)))
     for k, (H, g, A, b, C, _, _) in enumerate(programs):
         assert relative(H, z[k], exact[k]) < 1e-8, KINDS[k // 12]
         assert residual[k] < 1e-8 * (1 + np.abs(np.concatenate([b, C @ z[k]])).max())
