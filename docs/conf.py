@@ -51,7 +51,11 @@ html_theme = "pydata_sphinx_theme"
 html_title = "framefree"
 html_show_sourcelink = False
 html_show_sphinx = False
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_sidebars = {"**": ["globaltoc.html"]}
 html_theme_options = {
+    "navbar_center": [],
     "navbar_end": ["theme-switcher"],
     "show_toc_level": 2,
     "secondary_sidebar_items": ["page-toc"],

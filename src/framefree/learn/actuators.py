@@ -42,9 +42,9 @@ class ActuatorMap:
     Parameters
     ----------
     forwards, backwards : (n,)
-        Gains g_+ and g_-, port per command; positive.
+        Gains ``g_+`` and ``g_-``, port per command; positive.
     dead_forwards, dead_backwards : (n,)
-        Ends d_+ and d_- of the dead zones, as sizes of the command.
+        Ends ``d_+`` and ``d_-`` of the dead zones, as sizes of the command.
     coupling : (n, n), optional
         C, with ones on its diagonal; default none.
     time_constants : (n,)

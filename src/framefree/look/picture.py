@@ -141,7 +141,9 @@ def scene_of(machine: Machine, x: np.ndarray, *, collision: bool = False) -> _Sc
 
 
 def _words(machine: Machine) -> str:
-    words = f"{len(machine.bodies)} bodies, {machine.nv} velocities, {machine.nu} inputs"
+    count = len(machine.bodies)
+    words = f"{count} {'body' if count == 1 else 'bodies'}, {machine.nv} velocities, "
+    words += f"{machine.nu} {'input' if machine.nu == 1 else 'inputs'}"
     missing = sum(shape.kind == "mesh" and faces_of(shape) is None for shape in machine.geometry)
     if missing:
         words += f"; {missing} mesh files were not found or not read: give `packages`"

@@ -50,3 +50,7 @@ __getattr__ = lazy(
         "joint_reference": "framefree.control.references.from_frames:joint_reference",
     },
 )
+
+
+def __dir__() -> list[str]:
+    return __all__
