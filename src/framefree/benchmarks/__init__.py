@@ -20,6 +20,7 @@ from framefree.benchmarks import (
     mujoco_plant,
     prototype,
     rollout,
+    single,
     start,
     tasks,
     view,
@@ -46,5 +47,6 @@ BENCHMARKS: dict[str, Callable[[], dict[str, object]]] = {
     "call": calls.run,
     "compile": compiling.run,
     "mujoco-plant": mujoco_plant.run,
+    "single": single.run,
 }
 """Benchmark name to the function that measures it and gives its figures."""

@@ -55,7 +55,7 @@ def _define_tiles(module: Module, program: KernelProgram) -> None:
 
 def set_fixed(code: Code, program: KernelProgram) -> None:
     """Fill the output slots that never change."""
-    size = code.lanes * 8
+    size = code.width
     with code.loop(0, "%groups") as group:
         base = code.offset("%workspace", group, program.slots * size)
         for slot, value in program.fixed.items():
@@ -122,8 +122,8 @@ class Tile:
         data, step = self.field(index, "ptr", 0), self.field(index, "i64", 8)
         if shift is not None:
             data = code.offset(data, shift, 8)
-        place = code.offset("%workspace", slot, code.lanes * 8)
-        stride = self.program.slots * code.lanes * 8
+        place = code.offset("%workspace", slot, code.width)
+        stride = self.program.slots * code.width
         code.do(
             f"call void @{function}(ptr {place}, i64 {stride}, ptr {data}, i64 {step}, "
             f"i64 {self.row}, i64 %last, i64 {self.groups})"
@@ -143,7 +143,7 @@ def define_outer(
     The memory is for up to `most` groups at a time.
     """
     code = Code(module)
-    stride = program.slots * code.lanes * 8
+    stride = program.slots * code.width
     rows = code.put("sub i64 %last, %first")
     if not any(port.size for port in program.graph.outputs):
         rows = "0"  # nothing to compute, however many rows there are

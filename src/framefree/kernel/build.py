@@ -38,7 +38,9 @@ def build(
     place = None if key is None else cache.place(None if isinstance(keep, bool) else keep)
     if key is not None and (stored := stored_object(key, place)) is not None:
         return stored
-    program = lay_out(optimise(read(function, inputs, outputs, calls=True), fma=target.fma))
+    # Functions of matrices are loops over doubles; in single precision they are written out.
+    graph = read(function, inputs, outputs, calls=not target.single)
+    program = lay_out(optimise(graph, fma=target.fma))
     binary = compile_object(assembly(program, target), target)
     layout = TileLayout(rows=target.lanes * GROUPS, weight=program.weight)
     if key is not None:

@@ -4,6 +4,7 @@ Values are strings as LLVM spells them: ``%t3`` for a result, ``splat (double 0x
 constant. Text is both faster to write and easier to read than an object for every instruction.
 """
 
+import math
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -52,6 +53,14 @@ def bits(value: float) -> str:
     return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
 
 
+def rounded(value: float) -> float:
+    """Return the nearest number of single precision."""
+    try:
+        return struct.unpack("<f", struct.pack("<f", value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
 class Module:
     """The functions of one compiled program."""
 
@@ -78,7 +87,8 @@ class Module:
 
     def constant(self, value: float) -> int:
         """Return the place of a constant in the table of constant vectors."""
-        return self._constants.setdefault(bits(value), len(self._constants))
+        written = bits(rounded(value) if self.target.single else value)
+        return self._constants.setdefault(written, len(self._constants))
 
     def numbers(self, values: tuple[float, ...]) -> str:
         """Return the address of constant doubles that follow one another."""
@@ -118,19 +128,25 @@ class Module:
         return tables
 
     def _constant_table(self) -> str:
-        vector = f"<{self.target.lanes} x double>"
-        values = ", ".join(f"{vector} splat (double {value})" for value in self._constants)
+        vector, number = f"<{self.target.lanes} x {self.target.number}>", self.target.number
+        values = ", ".join(f"{vector} splat ({number} {value})" for value in self._constants)
         kind = f"[{len(self._constants)} x {vector}]"
-        align = self.target.lanes * 8
+        align = self.target.width
         return f"@constants = internal constant {kind} [{values}], align {align}\n"
 
 
 class Code:
-    """The body of one function, over vectors of `lanes` doubles."""
+    """The body of one function, over vectors of `lanes` numbers of the target.
 
-    def __init__(self, module: Module) -> None:
+    With `double`, over doubles whatever the target computes with.
+    """
+
+    def __init__(self, module: Module, *, double: bool = False) -> None:
         self.module = module
         self.target = module.target
+        self.single = module.target.single and not double
+        self.number, self.word = ("float", "i32") if self.single else ("double", "i64")
+        self.width = module.target.lanes * (4 if self.single else 8)
         self._set_lanes(module.target.lanes)
         self.lines: list[str] = []
         self.block = "entry"
@@ -138,7 +154,7 @@ class Code:
 
     def _set_lanes(self, lanes: int) -> None:
         self.lanes = lanes
-        self.vector, self.integers = f"<{lanes} x double>", f"<{lanes} x i64>"
+        self.vector, self.integers = f"<{lanes} x {self.number}>", f"<{lanes} x {self.word}>"
         self.mask = f"<{lanes} x i1>"
 
     @contextmanager
@@ -154,6 +170,16 @@ class Code:
             yield
         finally:
             self._set_lanes(lanes)
+
+    @contextmanager
+    def narrower(self, lanes: int) -> Iterator[None]:
+        """Write the body over vectors of fewer lanes."""
+        before = self.lanes
+        self._set_lanes(lanes)
+        try:
+            yield
+        finally:
+            self._set_lanes(before)
 
     def fresh(self, prefix: str = "t") -> str:
         """Return a name not used before."""
@@ -178,11 +204,11 @@ class Code:
         Whole vectors in memory fold into the instruction that reads them, where LLVM by itself
         would fetch and spread a single double first. Where spreading is free it has its way.
         """
-        if self.target.spreads or self.lanes != self.target.lanes or self.lanes == 1:
-            return f"splat (double {bits(value)})"
+        other = self.lanes != self.target.lanes or self.single != self.target.single
+        if self.target.spreads or other or self.lanes == 1:
+            return f"splat ({self.number} {bits(rounded(value) if self.single else value)})"
         place = f"getelementptr ({self.vector}, ptr @constants, i64 {self.module.constant(value)})"
-        align = self.lanes * 8
-        return self.put(f"load {self.vector}, ptr {place}, align {align}, !invariant.load !0")
+        return self.put(f"load {self.vector}, ptr {place}, align {self.width}, !invariant.load !0")
 
     def binary(self, operation: str, a: str, b: str) -> str:
         """Append ``fadd``, ``fsub``, ``fmul`` or ``fdiv``."""
@@ -218,7 +244,8 @@ class Code:
         """Call the vector intrinsic ``llvm.name``."""
         v = self.vector
         types = ", ".join([v] * len(arguments))
-        name = self.module.intrinsic(f"llvm.{name}.v{self.lanes}f64", v, types)
+        kind = "f32" if self.single else "f64"
+        name = self.module.intrinsic(f"llvm.{name}.v{self.lanes}{kind}", v, types)
         return self.put(f"call {v} @{name}({', '.join(f'{v} {one}' for one in arguments)})")
 
     def polynomial(self, x: str, coefficients: list[float]) -> str:
@@ -231,16 +258,16 @@ class Code:
     # Bits, comparisons and selection
 
     def to_bits(self, a: str) -> str:
-        """Reinterpret doubles as integers."""
+        """Reinterpret numbers as integers of their size."""
         return self.put(f"bitcast {self.vector} {a} to {self.integers}")
 
     def from_bits(self, a: str) -> str:
-        """Reinterpret integers as doubles."""
+        """Reinterpret integers as numbers of their size."""
         return self.put(f"bitcast {self.integers} {a} to {self.vector}")
 
     def integer(self, operation: str, a: str, b: str | int) -> str:
         """Append an integer operation; an `int` operand is the same in every lane."""
-        b = f"splat (i64 {b})" if isinstance(b, int) else b
+        b = f"splat ({self.word} {b})" if isinstance(b, int) else b
         return self.put(f"{operation} {self.integers} {a}, {b}")
 
     def compare(self, condition: str, a: str, b: str) -> str:
@@ -259,6 +286,27 @@ class Code:
         """Tell whether any lane of a mask is set."""
         whole = self.put(f"bitcast {self.mask} {mask} to i{self.lanes}")
         return self.put(f"icmp ne i{self.lanes} {whole}, 0")
+
+    # From single to double precision and back
+
+    def from_double(self, value: str, kind: str | None = None) -> str:
+        """Round doubles, by default one, to the numbers of this code."""
+        if not self.single:
+            return value
+        kind = kind or "double"
+        return self.put(f"fptrunc {kind} {value} to {kind.replace('double', 'float')}")
+
+    def to_double(self, value: str, kind: str | None = None) -> str:
+        """Return numbers of this code, by default one, as doubles."""
+        if not self.single:
+            return value
+        kind = kind or "float"
+        return self.put(f"fpext {kind} {value} to {kind.replace('float', 'double')}")
+
+    @property
+    def doubles(self) -> str:
+        """As many doubles as there are lanes."""
+        return f"<{self.lanes} x double>"
 
     # Memory and control
 

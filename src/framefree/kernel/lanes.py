@@ -5,9 +5,11 @@ from framefree.kernel.code import LIBM, Code, Module
 
 def library(code: Code, name: str, *arguments: str) -> str:
     """Emit a call of the C library for each lane."""
-    v = code.vector
+    v = code.doubles
     helper = _lanes_function(code.module, name)
-    return code.put(f"call {v} @{helper}({', '.join(f'{v} {one}' for one in arguments)})")
+    passed = [code.to_double(one, code.vector) for one in arguments]
+    value = code.put(f"call {v} @{helper}({', '.join(f'{v} {one}' for one in passed)})")
+    return code.from_double(value, v)
 
 
 def replace_rare(
@@ -38,7 +40,7 @@ def _lanes_function(module: Module, name: str) -> str:
     """Define the function that calls the C library's `name` for every lane."""
     helper = f"lanes_{name}"
     if not module.has(helper):
-        code = Code(module)
+        code = Code(module, double=True)
         v, arity = code.vector, LIBM[name]
         address, result = code.external(name), "undef"
         for lane in range(code.lanes):
@@ -55,7 +57,7 @@ def _rare_function(module: Module, name: str) -> str:
     """Define the function that replaces the marked lanes by what the C library gives."""
     helper = f"rare_{name}"
     if not module.has(helper):
-        code = Code(module)
+        code = Code(module, double=True)
         v, arity = code.vector, LIBM[name]
         address, result = code.external(name), "%fast"
         for lane in range(code.lanes):

@@ -6,7 +6,7 @@ Blocks of lanes x lanes elements are transposed in registers. In the last group 
 are copies of the last and are not written back. A step of 0 means one row for all.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from framefree.kernel.code import Code, Module
 
@@ -20,11 +20,17 @@ def define_gather(module: Module, n: int) -> str:
     if module.has(name):
         return name
     code = Code(module)
-    width = code.lanes * 8
+    width = code.width
 
     def block(slots: str, rows: list[str], column: str | int) -> None:
         places = [code.offset(row, column, 8) for row in rows]
-        vectors = _transposed(code, [code.load(code.vector, place) for place in places])
+        squares = []
+        with code.narrower(_side(code)):
+            for first in range(0, len(places), code.lanes):
+                some = places[first : first + code.lanes]
+                loaded = [code.from_double(code.load(code.doubles, p), code.doubles) for p in some]
+                squares.append(_transposed(code, loaded))
+        vectors = [_joined(code, parts) for parts in zip(*squares, strict=True)]
         target = code.offset(slots, column, width)
         for k, vector in enumerate(vectors):
             code.store(code.vector, vector, code.offset(target, k, width), width)
@@ -32,8 +38,9 @@ def define_gather(module: Module, n: int) -> str:
     def element(slots: str, rows: list[str], column: str | int) -> None:
         vector = "undef"
         for k, row in enumerate(rows):
-            scalar = code.load("double", code.offset(row, column, 8))
-            vector = code.put(f"insertelement {code.vector} {vector}, double {scalar}, i64 {k}")
+            scalar = code.from_double(code.load("double", code.offset(row, column, 8)))
+            one = f"{code.number} {scalar}"
+            vector = code.put(f"insertelement {code.vector} {vector}, {one}, i64 {k}")
         code.store(code.vector, vector, code.offset(slots, column, width), width)
 
     same = code.put("icmp eq i64 %step, 0")
@@ -42,7 +49,7 @@ def define_gather(module: Module, n: int) -> str:
     with code.loop(0, "%groups") as group:
         slots = code.offset("%slots", code.put(f"mul i64 {group}, %stride"))
         with code.loop(0, str(n)) as column:
-            scalar = code.load("double", code.offset("%data", column, 8))
+            scalar = code.from_double(code.load("double", code.offset("%data", column, 8)))
             code.store(code.vector, spread(code, scalar), code.offset(slots, column, width), width)
     code.do("ret void")
     code.label("several")
@@ -58,20 +65,25 @@ def define_scatter(module: Module, n: int) -> str:
     if module.has(name):
         return name
     code = Code(module)
-    width = code.lanes * 8
+    width = code.width
 
     def block(slots: str, rows: list[str], column: str | int) -> None:
         source = code.offset(slots, column, width)
-        places = [code.offset(source, k, width) for k in range(code.lanes)]
-        vectors = _transposed(code, [code.load(code.vector, place, width) for place in places])
-        for row, vector in zip(rows, vectors, strict=True):
-            code.store(code.vector, vector, code.offset(row, column, 8))
+        places = [code.offset(source, k, width) for k in range(_side(code))]
+        parts = [_parts(code, code.load(code.vector, place, width)) for place in places]
+        vectors: list[str] = []
+        with code.narrower(_side(code)):
+            for square in zip(*parts, strict=True):
+                for vector in _transposed(code, list(square)):
+                    vectors.append(code.to_double(vector, code.vector))
+            for row, vector in zip(rows, vectors, strict=True):
+                code.store(code.doubles, vector, code.offset(row, column, 8))
 
     def element(slots: str, rows: list[str], column: str | int) -> None:
         source = code.offset(slots, column, width)
         for k, row in enumerate(rows):
-            scalar = code.load("double", code.offset(source, k, 8))
-            code.store("double", scalar, code.offset(row, column, 8))
+            scalar = code.load(code.number, code.offset(source, k, code.target.bytes), 4)
+            code.store("double", code.to_double(scalar), code.offset(row, column, 8))
 
     _over_groups(code, n, block, element, _define_scatter_rest(module))
     code.do("ret void")
@@ -80,8 +92,8 @@ def define_scatter(module: Module, n: int) -> str:
 
 
 def spread(code: Code, scalar: str) -> str:
-    """Return a vector with a double in all lanes."""
-    first = code.put(f"insertelement {code.vector} undef, double {scalar}, i64 0")
+    """Return a vector with a number in all lanes."""
+    first = code.put(f"insertelement {code.vector} undef, {code.number} {scalar}, i64 0")
     lanes = f"<{code.lanes} x i32> zeroinitializer"
     return code.put(f"shufflevector {code.vector} {first}, {code.vector} undef, {lanes}")
 
@@ -100,7 +112,7 @@ def _over_groups(code: Code, n: int, block: Move, element: Move, rest: str) -> N
         rows = [code.offset("%data", code.put(f"mul i64 {row}, %step"), 8)]
         while len(rows) < code.lanes:
             rows.append(code.offset(rows[-1], "%step", 8))
-        _over_columns(code, n, slots, rows, block if n >= code.lanes else element)
+        _over_columns(code, n, slots, rows, block if n >= _side(code) else element)
     with code.when(code.put(f"icmp slt i64 {whole}, %groups")):
         slots = code.offset("%slots", code.put(f"mul i64 {whole}, %stride"))
         row = code.put(f"mul i64 {whole}, {code.lanes}")
@@ -112,7 +124,7 @@ def _over_groups(code: Code, n: int, block: Move, element: Move, rest: str) -> N
 
 def _over_columns(code: Code, n: int, slots: str, rows: list[str], move: Move) -> None:
     """Cover columns 0..n-1: by blocks, the last of which may overlap another, or one by one."""
-    width = code.lanes if n >= code.lanes else 1
+    width = _side(code) if n >= _side(code) else 1
     final = n - width
     if n <= UNROLLED * width:
         for column in range(0, n, width):
@@ -134,10 +146,10 @@ def _define_gather_rest(module: Module) -> str:
         with code.loop(0, str(code.lanes)) as lane:
             row = code.minimum(code.put(f"add i64 %row, {lane}"), final)
             source = code.offset("%data", code.put(f"mul i64 {row}, %step"), 8)
-            target = code.offset("%slots", lane, 8)
+            target = code.offset("%slots", lane, code.target.bytes)
             with code.loop(0, "%n") as column:
-                scalar = code.load("double", code.offset(source, column, 8))
-                code.store("double", scalar, code.offset(target, column, code.lanes * 8))
+                scalar = code.from_double(code.load("double", code.offset(source, column, 8)))
+                code.store(code.number, scalar, code.offset(target, column, code.width), 4)
         code.do("ret void")
         module.define(name, f"internal void @{name}({REST})", code, "noinline nounwind")
     return name
@@ -152,13 +164,41 @@ def _define_scatter_rest(module: Module) -> str:
         with code.loop(0, count) as lane:
             row = code.put(f"add i64 %row, {lane}")
             target = code.offset("%data", code.put(f"mul i64 {row}, %step"), 8)
-            source = code.offset("%slots", lane, 8)
+            source = code.offset("%slots", lane, code.target.bytes)
             with code.loop(0, "%n") as column:
-                scalar = code.load("double", code.offset(source, column, code.lanes * 8))
-                code.store("double", scalar, code.offset(target, column, 8))
+                scalar = code.load(code.number, code.offset(source, column, code.width), 4)
+                code.store("double", code.to_double(scalar), code.offset(target, column, 8))
         code.do("ret void")
         module.define(name, f"internal void @{name}({REST})", code, "noinline nounwind")
     return name
+
+
+def _side(code: Code) -> int:
+    """Columns of a block: as many doubles as a register holds."""
+    return code.lanes // 2 if code.single else code.lanes
+
+
+def _joined(code: Code, parts: Sequence[str]) -> str:
+    """Return one vector of all lanes of two halves; one part is it already."""
+    if len(parts) == 1:
+        return parts[0]
+    half = f"<{code.lanes // 2} x {code.number}>"
+    picks = ", ".join(f"i32 {k}" for k in range(code.lanes))
+    mask = f"<{code.lanes} x i32> <{picks}>"
+    return code.put(f"shufflevector {half} {parts[0]}, {half} {parts[1]}, {mask}")
+
+
+def _parts(code: Code, vector: str) -> list[str]:
+    """Return the halves of a vector in single precision; a vector of doubles as it is."""
+    side, halves = _side(code), []
+    if side == code.lanes:
+        return [vector]
+    for first in (0, side):
+        picks = ", ".join(f"i32 {first + k}" for k in range(side))
+        mask = f"<{side} x i32> <{picks}>"
+        v = code.vector
+        halves.append(code.put(f"shufflevector {v} {vector}, {v} poison, {mask}"))
+    return halves
 
 
 def _transposed(code: Code, vectors: list[str]) -> list[str]:

@@ -12,7 +12,7 @@ COMPARISONS = {"lt": "olt", "le": "ole", "eq": "oeq", "ne": "une"}
 def define_stage(module: Module, name: str, program: KernelProgram, stage: Stage) -> None:
     """Define ``void name(workspace, groups)``."""
     code = Code(module)
-    stride = program.slots * code.lanes * 8
+    stride = program.slots * code.width
     stop = code.put(f"mul i64 %groups, {stride}")
     with code.loop(0, stop, stride) as offset:
         base = code.put(f"getelementptr i8, ptr %workspace, i64 {offset}")
@@ -60,7 +60,7 @@ class StageBody:
         return self.masks[number]
 
     def _place(self, slot: int) -> tuple[str, int]:
-        size = self.code.lanes * 8
+        size = self.code.width
         return self.code.offset(self.base, slot, size), size
 
     def _emit_node(self, number: int, node: tuple) -> None:

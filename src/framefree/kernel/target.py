@@ -9,6 +9,7 @@ import llvmlite.binding as llvm
 from framefree.kernel.graph import CompileError
 
 LANES = (1, 2, 4, 8)
+SINGLE_LANES = (2, 4, 8, 16)
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,8 @@ class Target:
         Whether floor and ceil are instructions.
     spreads : bool
         Whether an instruction can read one double from memory into all lanes.
+    single : bool
+        Whether kernels compute in single precision, twice as many states in a register.
     """
 
     cpu: str
@@ -35,13 +38,30 @@ class Target:
     fma: bool
     rounding: bool
     spreads: bool
+    single: bool = False
+
+    @property
+    def number(self) -> str:
+        """LLVM's name of the numbers that kernels compute with."""
+        return "float" if self.single else "double"
+
+    @property
+    def bytes(self) -> int:
+        """Size of such a number."""
+        return 4 if self.single else 8
+
+    @property
+    def width(self) -> int:
+        """Bytes of a vector: of one slot of a workspace."""
+        return self.lanes * self.bytes
 
 
 @functools.cache
-def host(lanes: int | None = None) -> Target:
+def host(lanes: int | None = None, *, single: bool = False) -> Target:
     """Describe the processor that runs this, with as many lanes as its registers hold."""
-    if lanes is not None and lanes not in LANES:
-        raise CompileError(f"`lanes` must be one of {LANES}, not {lanes!r}")
+    known = SINGLE_LANES if single else LANES
+    if lanes is not None and lanes not in known:
+        raise CompileError(f"`lanes` must be one of {known}, not {lanes!r}")
     features = llvm.get_host_cpu_features()
     arm = platform.machine().lower() in ("arm64", "aarch64")
     widest = 2
@@ -52,8 +72,9 @@ def host(lanes: int | None = None) -> Target:
     return Target(
         cpu=llvm.get_host_cpu_name(),
         features=features.flatten(),
-        lanes=widest if lanes is None else lanes,
+        lanes=widest * (1 + single) if lanes is None else lanes,
         fma=arm or bool(features.get("fma")),
         rounding=arm or bool(features.get("sse4.1")),
         spreads=bool(features.get("avx512f")),
+        single=single,
     )

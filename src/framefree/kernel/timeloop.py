@@ -90,11 +90,11 @@ def define_rollout(module: Module, program: KernelProgram) -> None:
 
 def _set_time(tile: Tile, slot: int, step: str, plan: dict[str, str]) -> None:
     """Set the time of a step, t0 + step*dt, in all lanes."""
-    code, size = tile.code, tile.code.lanes * 8
+    code, size = tile.code, tile.code.width
     count = code.put(f"sitofp i64 {step} to double")
     passed = code.put(f"fmul double {count}, {plan['dt']}")
     time = code.put(f"fadd double {plan['t0']}, {passed}")
-    vector = spread(code, time)
+    vector = spread(code, code.from_double(time))
     with code.loop(0, tile.groups) as group:
         base = code.offset("%workspace", group, tile.program.slots * size)
         code.store(code.vector, vector, code.offset(base, slot, size), size)
@@ -102,7 +102,7 @@ def _set_time(tile: Tile, slot: int, step: str, plan: dict[str, str]) -> None:
 
 def _copy_slots(tile: Tile, source: int, target: int) -> None:
     """Make the new value of a state the current one."""
-    code, program, size = tile.code, tile.program, tile.code.lanes * 8
+    code, program, size = tile.code, tile.program, tile.code.width
     count = str(program.graph.inputs[source].size)
     with code.loop(0, tile.groups) as group:
         base = code.offset("%workspace", group, program.slots * size)
