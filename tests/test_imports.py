@@ -42,7 +42,7 @@ OWN = {
     ("motion/equations.py", "framefree.solve.linearise"): "a convenience of equations",
     ("motion/formulate.py", "framefree.motion.loops.long_trees"): "for long machines only",
     ("motion/formulate.py", "framefree.motion.redundant"): "a formulation is loaded when asked for",
-    ("simulate/segment.py", "framefree.simulate.runners.mujoco"): "needs `mujoco`",
+    ("simulate/making.py", "framefree.simulate.runners.mujoco"): "needs `mujoco`",
     ("kernel/kernel.py", "framefree.kernel.jax_target"): "needs `jax`",
     ("benchmarks/peers.py", "framefree.simulate.runners.mujoco"): "needs `mujoco`",
     ("benchmarks/contact.py", "framefree.simulate.runners.mujoco_contacts"): "needs `mujoco`",
