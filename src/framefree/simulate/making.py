@@ -168,6 +168,13 @@ class LoopMaker:
 
     def _stepping_runner(self, common: _Common, meta: dict[str, Any]) -> Runner:
         options, method = self.options, self.options.method
+        explicit = options.plant == "native" and isinstance(method, ExplicitIntegrator)
+        if options.precision == "single" and not explicit:
+            raise SimulationError(
+                '`precision="single"` is for the native plant and explicit integrators of fixed '
+                'step ("euler", "rk4"); here it is '
+                + ("MuJoCo" if options.plant == "mujoco" else f"`{type(method).__name__}`")
+            )
         if options.plant == "mujoco":
             rows = self.formulation if rows_for_mujoco(self.formulation) else None
             touching = self.scene.machine if options.contacts else None
@@ -181,7 +188,7 @@ class LoopMaker:
             jumps = [time for part in options.disturbances for time in part.times]
             jumps += [] if self.scene.reference is None else self.scene.reference.times
             return AdaptiveRunner(*common, method, jumps)
-        return RolloutRunner(*common, method, options.threads)
+        return RolloutRunner(*common, method, options.threads, options.precision)
 
 
 def _mujoco_runner() -> Any:

@@ -13,6 +13,7 @@ from framefree.control.estimation import ForceObserver, StateEstimator
 from framefree.control.law import AnyLaw
 from framefree.control.references.base import Reference
 from framefree.errors import near
+from framefree.kernel import Precision
 from framefree.machine import Machine, Stops
 from framefree.machine.parameters import Parameters
 from framefree.motion import Constrained, Equations
@@ -73,8 +74,13 @@ class SimulationOptions:
     stops: Stops | None = None
     choice: str = ""
     live: Parameters | None = None
+    precision: Precision = "double"
 
     def __post_init__(self) -> None:
+        if self.precision not in ("double", "single"):
+            raise SimulationError(
+                f'`precision` must be "double" or "single", got {self.precision!r}'
+            )
         if self.plant not in PLANTS:
             raise SimulationError(
                 f"`plant` must be one of {', '.join(PLANTS)}, got {self.plant!r}"

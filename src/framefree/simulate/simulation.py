@@ -10,6 +10,7 @@ from framefree.control.estimation import ForceObserver, StateEstimator
 from framefree.control.law import AnyLaw
 from framefree.control.references.base import Reference
 from framefree.errors import FramefreeWarning
+from framefree.kernel import Precision
 from framefree.machine import Machine, Stops
 from framefree.motion import Equations
 from framefree.motion.redundant import System
@@ -71,6 +72,7 @@ def simulate(
     law_parameters: Any = None,
     record: str | Iterable[str] = RECORDED,
     threads: int = 1,
+    precision: Precision = "double",
     progress: bool | ProgressReport | None = None,
     out: Any = None,
     replace: bool = False,
@@ -161,6 +163,11 @@ def simulate(
         as the plant has it.
     threads : int
         Number of threads among which many trajectories are split.
+    precision : "double" or "single"
+        Numbers that the steps of an explicit integrator on the native plant are made with. In
+        single precision many trajectories take a little more than half the time, and every step
+        rounds states, and time, to about seven digits; what is recorded beside states is computed
+        from them in double precision.
     progress : bool or callable, optional
         Whether to show a bar, or a function to be called with the simulated time; by default a bar
         on a terminal.
@@ -200,7 +207,7 @@ def simulate(
         "disturbances": disturbances, "limits": limits, "lag": lag, "noise": noise,
         "sensors": sensors, "estimator": estimator, "observer": observer, "delay": delay,
         "predict": predict, "seed": seed, "u0": u0, "every": every, "events": events,
-        "record": record, "threads": threads,
+        "record": record, "threads": threads, "precision": precision,
     }  # fmt: skip
     return RepeatedSimulation(machine, law, reference, **options).run(
         x0, v0, parameters=parameters, law_parameters=law_parameters, progress=progress, out=out,

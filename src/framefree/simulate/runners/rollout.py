@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from framefree.kernel import compile
+from framefree.kernel import Precision, compile
 from framefree.simulate.errors import SimulationError
 from framefree.simulate.implicit import implicit_step
 from framefree.simulate.integrators import ExplicitIntegrator, ImplicitIntegrator, Integrator
@@ -31,17 +31,24 @@ class RolloutRunner(Runner):
         noise: NoiseSource | None,
         integrator: Integrator,
         threads: int = 1,
+        precision: Precision = "double",
     ) -> None:
         super().__init__(loop, clock, constants, noise)
         self.threads, self.integrator = threads, integrator
         output = loop.law_side.output
         self._native_law = output is not None and output.law.native
+        if precision == "single" and output is not None and output.law.native:
+            raise SimulationError(
+                f'the law {output.law.name} is solved by iterations, which `precision="single"` '
+                "does not have"
+            )
         if isinstance(integrator, ImplicitIntegrator):
             self.kernel = implicit_step(loop, integrator).compile()
         elif isinstance(integrator, ExplicitIntegrator) and self._native_law:
             self.kernel = native_step(loop, integrator).compile()
         elif isinstance(integrator, ExplicitIntegrator):
-            self.kernel = compile(loop.step(integrator), shapes={"time": (), "h": ()})
+            shapes: dict[str, tuple[int, ...]] = {"time": (), "h": ()}
+            self.kernel = compile(loop.step(integrator), shapes=shapes, precision=precision)
         else:
             raise SimulationError(f"`{integrator!r}` is neither explicit nor implicit")
 
