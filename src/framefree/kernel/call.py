@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from framefree.errors import near
+from framefree.kernel.errors import ArgumentError
 from framefree.kernel.graph import Port
 from framefree.kernel.native import Native, TileLayout
 from framefree.kernel.room import empty
@@ -55,22 +57,24 @@ class Caller:
         if not named and len(arguments) == len(self.inputs):
             return list(arguments)
         if len(arguments) > len(self.inputs):
-            raise ValueError(
+            raise ArgumentError(
                 f"`{self.name}` takes {_count(self.inputs)} ({_names(self.inputs)}), "
                 f"but {len(arguments)} were given"
             )
         values = dict(zip((port.name for port in self.inputs), arguments, strict=False))
         for name, value in named.items():
             if name not in {port.name for port in self.inputs}:
-                raise ValueError(
-                    f"`{self.name}` has no argument `{name}`; it takes {_names(self.inputs)}"
+                raise ArgumentError(
+                    f"`{self.name}` has no argument `{name}`; "
+                    f"{near(name, (port.name for port in self.inputs))}"
+                    f"it takes {_names(self.inputs)}"
                 )
             if name in values:
-                raise ValueError(f"`{self.name}` got argument `{name}` twice")
+                raise ArgumentError(f"`{self.name}` got argument `{name}` twice")
             values[name] = value
         missing = [port for port in self.inputs if port.name not in values]
         if missing:
-            raise ValueError(f"`{self.name}` misses {_names(missing)}")
+            raise ArgumentError(f"`{self.name}` misses {_names(missing)}")
         return [values[port.name] for port in self.inputs]
 
     def evaluate(
@@ -108,7 +112,7 @@ class Caller:
             return [None] * len(self.outputs)
         targets = [out] if len(self.outputs) == 1 and not isinstance(out, (tuple, list)) else out
         if not isinstance(targets, (tuple, list)) or len(targets) != len(self.outputs):
-            raise ValueError(
+            raise ArgumentError(
                 f"`out` of `{self.name}` must hold {_count(self.outputs)} ({_names(self.outputs)})"
             )
         for port, target in zip(self.outputs, targets, strict=True):
@@ -132,16 +136,16 @@ def as_argument(port: Port, value) -> np.ndarray:
     try:
         array = np.asarray(value)
     except Exception as error:
-        raise ValueError(f"`{port.name}` is not an array of numbers: {error}") from error
+        raise ArgumentError(f"`{port.name}` is not an array of numbers: {error}") from error
     if array.dtype.kind not in "biuf":
-        raise ValueError(
+        raise ArgumentError(
             f"`{port.name}` must hold real numbers, not values of type `{array.dtype}`"
         )
     if array.ndim == 0 and port.shape == (1,):
         array = array.reshape(1)
     axes = len(port.shape)
     if array.ndim not in (axes, axes + 1) or array.shape[array.ndim - axes :] != port.shape:
-        raise ValueError(
+        raise ArgumentError(
             f"`{port.name}` must have shape {_shapes(port)}, not {_spelled(array.shape)}"
         )
     array = np.asarray(array, dtype=np.float64)
@@ -169,7 +173,7 @@ def common_batch(ports: Sequence[Port], arrays: list[np.ndarray]) -> int | None:
                 arrays[index] = arrays[index].reshape(port.shape)
     if len(sizes) > 1:
         listed = ", ".join(f"`{name}` {size}" for name, size in batches.items())
-        raise ValueError(f"arguments differ in batch size: {listed}")
+        raise ArgumentError(f"arguments differ in batch size: {listed}")
     return sizes.pop()
 
 
@@ -177,14 +181,14 @@ def check_target(port: Port, target, shape: tuple[int, ...]) -> None:
     """Refuse an `out` array that cannot take the result."""
     if not isinstance(target, np.ndarray) or target.dtype != np.float64:
         kind = f"an array of {target.dtype}" if isinstance(target, np.ndarray) else type(target)
-        raise ValueError(f"`out` for `{port.name}` must be an array of float64, not {kind}")
+        raise ArgumentError(f"`out` for `{port.name}` must be an array of float64, not {kind}")
     if target.shape != shape:
-        raise ValueError(
+        raise ArgumentError(
             f"`out` for `{port.name}` must have shape {_spelled(shape)}, "
             f"not {_spelled(target.shape)}"
         )
     if not target.flags.writeable:
-        raise ValueError(f"`out` for `{port.name}` is read-only")
+        raise ArgumentError(f"`out` for `{port.name}` is read-only")
 
 
 def _unusable(target: np.ndarray, arrays: Sequence[np.ndarray]) -> bool:

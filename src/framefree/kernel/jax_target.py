@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 
 from framefree.errors import FramefreeError
 from framefree.kernel import derivative
+from framefree.kernel.errors import ArgumentError
 from framefree.kernel.graph import Graph, Port
 from framefree.kernel.optimise import optimise
 from framefree.kernel.steps import Steps, schedule
@@ -58,7 +59,7 @@ def jax_function(graph: Graph, name: str) -> Callable:
         values = list(map(jnp.asarray, _bind(name, graph.inputs, arguments, named)))
         kind = jnp.result_type(1.0, *values)
         if not jnp.issubdtype(kind, jnp.floating):
-            raise ValueError(f"`{name}` takes real numbers, not values of type `{kind}`")
+            raise ArgumentError(f"`{name}` takes real numbers, not values of type `{kind}`")
         flat = [_flat(port, value, kind) for port, value in zip(graph.inputs, values, strict=True)]
         column = jnp.concatenate([*flat, jnp.zeros(0, kind)])[:, None]
         result = evaluate_p.bind(column, program=program)[:, 0]
@@ -101,13 +102,13 @@ def _bind(name: str, ports: Sequence[Port], arguments: tuple, named: dict) -> li
     if len(arguments) > len(wanted) or set(rest) != set(named):
         takes = ", ".join(f"`{one}`" for one in wanted) or "no argument"
         received = ", ".join([f"{len(arguments)} by position", *(f"`{one}`" for one in named)])
-        raise ValueError(f"`{name}` takes {takes}, but got {received}")
+        raise ArgumentError(f"`{name}` takes {takes}, but got {received}")
     return [*arguments, *(named[one] for one in rest)]
 
 
 def _flat(port: Port, value, kind):
     if value.shape != port.shape and not (value.ndim == 0 and port.shape == (1,)):
-        raise ValueError(
+        raise ArgumentError(
             f"`{port.name}` must have shape {port.shape}, not {value.shape}; "
             "for a batch use `jax.vmap`"
         )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from framefree.kernel.call import Caller, address, as_argument, common_batch, pack_records
+from framefree.kernel.errors import ArgumentError
 from framefree.kernel.graph import Port
 from framefree.kernel.native import Plan
 from framefree.kernel.room import empty
@@ -72,15 +73,17 @@ class RolloutOptions:
                 value = None
             if value is None or value < least:
                 wrong = getattr(self, name)
-                raise ValueError(f"`{name}` must be a whole number from {least} on, not {wrong!r}")
+                raise ArgumentError(
+                    f"`{name}` must be a whole number from {least} on, not {wrong!r}"
+                )
         if operator.index(self.steps) > MOST_STEPS:
-            raise ValueError(f"`steps` must be at most {MOST_STEPS}, not {self.steps}")
+            raise ArgumentError(f"`steps` must be at most {MOST_STEPS}, not {self.steps}")
         for name in ("dt", "t0"):
             value = getattr(self, name)
             if value is None and name == "dt":
                 continue
             if not isinstance(value, numbers.Real) or not math.isfinite(value):
-                raise ValueError(f"`{name}` must be a finite number, not {value!r}")
+                raise ArgumentError(f"`{name}` must be a finite number, not {value!r}")
 
     @property
     def records(self) -> int:
@@ -91,7 +94,7 @@ class RolloutOptions:
 def roll(caller: Caller, arguments: Sequence, named: Mapping, options: RolloutOptions) -> Rollout:
     """Run a roll-out."""
     if caller.native.rollout is None:
-        raise ValueError(
+        raise ArgumentError(
             f"`{caller.name}` has no output named like an input with `{SUFFIX}` added, and of its "
             "shape: there is nothing to feed back"
         )
@@ -128,18 +131,18 @@ def _arguments(
         is_step = port.name == STEP and index not in feedback.states and port.size == 1
         if index == feedback.time or is_step:
             if options.dt is None:
-                raise ValueError(f"`dt` is needed: `{caller.name}` has an input `{port.name}`")
+                raise ArgumentError(f"`dt` is needed: `{caller.name}` has an input `{port.name}`")
             if is_step:
                 inputs[index] = port, np.full(port.shape, float(options.dt))
         elif port.name in sequences:
             if index in feedback.states:
-                raise ValueError(f"`{port.name}` is a state and cannot be a sequence")
+                raise ArgumentError(f"`{port.name}` is a state and cannot be a sequence")
             longer = Port(port.name, (options.steps, *port.shape))
             inputs[index] = longer, as_argument(longer, sequences.pop(port.name))
         else:
             free.append(index)
     if sequences:
-        raise ValueError(f"`{caller.name}` has no input {sorted(sequences)} for a sequence")
+        raise ArgumentError(f"`{caller.name}` has no input {sorted(sequences)} for a sequence")
     ports = [caller.inputs[index] for index in free]
     values = Caller(caller.name, ports, (), caller.native, caller.layout).bind(arguments, named)
     for index, port, value in zip(free, ports, values, strict=True):

@@ -5,6 +5,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from framefree.kernel.errors import ArgumentError
+
 
 def split(work: Callable[[int, int], int], rows: int, grain: int, threads: int) -> list[int]:
     """Call ``work(first, last)`` on contiguous ranges that cover all rows, on several threads.
@@ -12,7 +14,7 @@ def split(work: Callable[[int, int], int], rows: int, grain: int, threads: int) 
     Ranges are multiples of `grain` rows, except the last.
     """
     if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
-        raise ValueError(f"`threads` must be a positive whole number, not {threads!r}")
+        raise ArgumentError(f"`threads` must be a positive whole number, not {threads!r}")
     pieces = -(-rows // grain)
     threads = min(threads, pieces)
     if threads <= 1:
