@@ -1,7 +1,11 @@
 """Processors other than this one: without fused products, and with wider registers."""
 
 import platform
+import shutil
+import subprocess
+from dataclasses import replace
 
+import llvmlite.binding as llvm
 import numpy as np
 import pytest
 from test_same_bits import everything, states
@@ -9,12 +13,13 @@ from test_same_bits import everything, states
 from framefree.kernel import interpreter, native
 from framefree.kernel import kernel as kernel_module
 from framefree.kernel.call import Caller
-from framefree.kernel.code import EXTERNALS
+from framefree.kernel.code import EXTERNALS, LIBM
 from framefree.kernel.optimise import optimise
 from framefree.kernel.program import lay_out
 from framefree.kernel.reading import read
 from framefree.kernel.target import Target, host
 
+ARM_GCC = "aarch64-linux-gnu-gcc"
 X86 = pytest.mark.skipif(platform.machine().lower() not in ("x86_64", "amd64"), reason="x86 only")
 PLAIN = Target("x86-64", "+sse2", lanes=2, fma=False, rounding=False, spreads=False)
 WIDE = Target(
@@ -43,8 +48,87 @@ def test_a_processor_without_fused_products():
 
 
 @X86
-def test_wider_registers_compile():
-    assert len(object_for(WIDE)) > 1000
+@pytest.mark.parametrize("lanes", [8, 16])
+def test_wider_registers_compile(lanes):
+    assert len(object_for(replace(WIDE, lanes=lanes, single=lanes == 16))) > 1000
+
+
+def arm_target(single: bool) -> Target:
+    """Return a 64-bit ARM processor with its registers of 16 bytes."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    return Target(
+        *("cortex-a72", "+neon"),
+        lanes=4 if single else 2,
+        fma=True,
+        rounding=True,
+        spreads=False,
+        single=single,
+        triple="aarch64-unknown-linux-gnu",
+    )
+
+
+@pytest.mark.parametrize("single", [False, True])
+def test_arm_compiles(single):
+    code = object_for(arm_target(single))
+    assert code[:4] == b"\x7fELF"
+    assert int.from_bytes(code[18:20], "little") == 0xB7  # AArch64
+
+
+ARM_MAIN = """
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+void **table_address(void);
+int run(void *ports, long first, long last);
+int main(void) {
+  static void *table[] = {%s};
+  void **room = table_address();
+  for (unsigned k = 0; k < sizeof table / sizeof *table; k++) room[k] = table[k];
+  long rows;
+  if (fread(&rows, 8, 1, stdin) != 1) return 1;
+  static double data[4][100000];
+  long sizes[] = {6, 6, 84, 1}, ports[4][3];
+  for (int k = 0; k < 4; k++) {
+    ports[k][0] = (long)data[k], ports[k][1] = sizes[k], ports[k][2] = 0;
+    if (k < 2 && fread(data[k], 48, rows, stdin) != (size_t)rows) return 2;
+  }
+  if (run(ports, 0, rows)) return 3;
+  for (int k = 2; k < 4; k++) fwrite(data[k], 8 * sizes[k], rows, stdout);
+  return 0;
+}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (shutil.which("qemu-aarch64") and shutil.which(ARM_GCC)), reason="no ARM")
+@pytest.mark.parametrize("single", [False, True])
+def test_arm_gives_the_same(single, tmp_path):
+    """Results under emulation: bit for bit, but for functions of the C library."""
+    entries = [
+        {"PyMem_RawMalloc": "malloc", "PyMem_RawFree": "free"}.get(name, name)
+        if name in LIBM or name.startswith("PyMem")
+        else "0"
+        for name in EXTERNALS
+    ]
+    (tmp_path / "main.c").write_text(ARM_MAIN % ", ".join(entries))
+    (tmp_path / "kernel.o").write_bytes(object_for(arm_target(single)))
+    command = [ARM_GCC, "-static", "main.c", "kernel.o", "-lm", "-o", "main"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    rng, rows = np.random.default_rng(3), 101
+    x, y = rng.uniform(-3, 3, size=(2, rows, 6)).astype(np.float32).astype(float)
+    given = np.int64(rows).tobytes() + x.tobytes() + y.tobytes()
+    done = subprocess.run(
+        ["qemu-aarch64", str(tmp_path / "main")], input=given, capture_output=True, check=True
+    )
+    got = np.frombuffer(done.stdout)[: rows * 84].reshape(rows, 14, 6)
+    precision = "single" if single else "double"
+    ours = kernel_module.compile(everything(), cache=False, precision=precision)(x, y)[0]
+    ours = ours.reshape(rows, 14, 6)
+    library = [5, 11, 12, 13]  # tan, fmod, erf, hypot
+    others = [k for k in range(14) if k not in library]
+    assert np.array_equal(got[:, others], ours[:, others], equal_nan=True)
+    np.testing.assert_allclose(got[:, library], ours[:, library], rtol=1e-6 if single else 1e-13)
 
 
 def test_lanes_fit_this_processor():

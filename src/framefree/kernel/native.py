@@ -87,17 +87,17 @@ def assembly(program: KernelProgram, target: Target) -> str:
 def compile_object(text: str, target: Target, routines: str = "") -> bytes:
     """Compile LLVM assembly to an object file; `routines` get LLVM's own passes before."""
     module = llvm.parse_assembly(text)
-    module.triple = llvm.get_process_triple()
+    module.triple = target.triple
     if routines:
         module.data_layout = str(_machine(target).target_data)
-        module.link_in(_optimised(routines, _machine(target)))
+        module.link_in(_optimised(routines, target))
     return _machine(target).emit_object(module)
 
 
-def _optimised(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
+def _optimised(text: str, target: Target) -> llvm.ModuleRef:
     """Return a module with LLVM's usual passes done: registers, inlining, vectors."""
-    module = llvm.parse_assembly(text)
-    module.triple, module.data_layout = llvm.get_process_triple(), str(machine.target_data)
+    module, machine = llvm.parse_assembly(text), _machine(target)
+    module.triple, module.data_layout = target.triple, str(machine.target_data)
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.loop_vectorization = options.slp_vectorization = True
     builder = llvm.create_pass_builder(machine, options)
@@ -139,7 +139,7 @@ def _initialise() -> None:
 
 def _new_machine(target: Target) -> llvm.TargetMachine:
     _initialise()
-    return llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
+    return llvm.Target.from_triple(target.triple).create_target_machine(
         cpu=target.cpu,
         features=target.features,
         opt=OPTIMISATION,

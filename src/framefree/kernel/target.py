@@ -2,7 +2,7 @@
 
 import functools
 import platform
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import llvmlite.binding as llvm
 
@@ -30,6 +30,8 @@ class Target:
         Whether an instruction can read one double from memory into all lanes.
     single : bool
         Whether kernels compute in single precision, twice as many states in a register.
+    triple : str, optional
+        System that the code is for, as LLVM writes it; by default the one that this runs on.
     """
 
     cpu: str
@@ -39,6 +41,7 @@ class Target:
     rounding: bool
     spreads: bool
     single: bool = False
+    triple: str = field(default_factory=llvm.get_process_triple)
 
     @property
     def number(self) -> str:

@@ -103,7 +103,10 @@ def climb(step: Step, columns: CarriedColumns, S: Matrix, rate: Matrix | None) -
 
     Blocks come row by row: first those of the parent's rows, then those of the columns' own rows.
     """
-    seen = CarriedColumns(*(None if w is None else step.wrench_out(w) for w in columns))
+    inertial = step.wrench_out(columns.inertial)
+    seen = CarriedColumns(
+        inertial, *(None if w is None else step.wrench_out(w) for w in columns[1:])
+    )
     if rate is None or seen.column is None or seen.turned is None:
         across = S.T @ ca.vertcat(*seen.inertial)
         return seen, *ca.vertsplit(across), *ca.vertsplit(across.T)
