@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from framefree.files import write_files
+from framefree.kernel.elementary_c import NAMES, elementary_c
 from framefree.kernel.graph import BINARY, TRUTHS, UNARY, Graph, Node, Port
 from framefree.kernel.optimise import optimise
 from framefree.kernel.program import KernelProgram, Stage, lay_out
@@ -36,7 +37,7 @@ MATH = """
     abs abort calloc conj div exit free index labs malloc realloc INFINITY NAN HUGE_VAL
 """
 RESERVED = frozenset(f"{KEYWORDS} {MATH}".split())
-OWN = re.compile(r"n\d+|work|place|FMA|minimum|maximum|signum|inverse_erf")  # used below
+OWN = re.compile(r"n\d+|work|place|FMA|minimum|maximum|signum|inverse_erf|desk_\w+")  # used below
 
 INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 INFIX |= {"lt": "<", "le": "<=", "eq": "==", "ne": "!="}
@@ -44,7 +45,7 @@ LOGIC = {"and": "&&", "or": "||"}
 FUSED = {"fma": "FMA({}, {}, {})", "fms": "FMA({}, {}, -{})", "fnma": "FMA(-{}, {}, {})"}
 FUNCTIONS = {name: name for name in (*UNARY.values(), *BINARY.values())}
 FUNCTIONS |= {"abs": "fabs", "min": "minimum", "max": "maximum"}
-FUNCTIONS |= {"sign": "signum", "erfinv": "inverse_erf"}
+FUNCTIONS |= {"sign": "signum", "erfinv": "inverse_erf"} | NAMES
 
 HEADER = """\
 /* {name}, made by framefree.
@@ -225,7 +226,8 @@ def header_text(
 def helpers(used: set[str]) -> str:
     """Return what operations need that C does not have."""
     text = FMA if used & {*FUSED, "erfinv"} else ""
-    return text + "".join(body for name, body in DEFINITIONS.items() if name in used)
+    text += "".join(body for name, body in DEFINITIONS.items() if name in used)
+    return text + elementary_c(used)
 
 
 class FunctionWriter:

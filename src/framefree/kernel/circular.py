@@ -101,7 +101,7 @@ def sin_cos(code: Code, x: str, want: tuple[str, ...]) -> dict[str, str]:
     quadrant = code.to_bits(shifted)
     low = code.integer("shl", quadrant, 63)  # the two low bits of n, each at the place of the sign
     high = code.integer("and", code.integer("shl", quadrant, 62), SIGN)
-    odd = code.put(f"icmp slt {code.integers} {low}, zeroinitializer")
+    odd = code.negative(low)
     fast = {}
     if "sin" in want:
         flip = code.integer("xor", high, code.integer("and", code.to_bits(x), SIGN))
@@ -162,7 +162,7 @@ def atan2(code: Code, y: str, x: str) -> str:
     # The angle is base + q + tail, its complement to pi/2 and then to pi, in two parts throughout.
     tail = code.add(q, tail)
     sign_x = code.integer("and", code.to_bits(x), SIGN)
-    left = code.put(f"icmp slt {code.integers} {sign_x}, zeroinitializer")
+    left = code.negative(sign_x)
     for flip, whole in ((steep, 1.0), (left, 2.0)):
         high, low = code.constant(whole * PI_2[0]), code.constant(whole * PI_2[1])
         base = code.select(flip, code.sub(high, base), base)

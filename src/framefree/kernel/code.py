@@ -270,6 +270,10 @@ class Code:
         b = f"splat ({self.word} {b})" if isinstance(b, int) else b
         return self.put(f"{operation} {self.integers} {a}, {b}")
 
+    def negative(self, a: str) -> str:
+        """Tell in which lanes the highest bit of an integer is set; the result is a mask."""
+        return self.put(f"icmp slt {self.integers} {a}, zeroinitializer")
+
     def compare(self, condition: str, a: str, b: str) -> str:
         """Compare doubles; the result is a mask."""
         return self.put(f"fcmp {condition} {self.vector} {a}, {b}")

@@ -1,6 +1,7 @@
 """Calls of the C library for the lanes of a vector, all of them or only those that need it."""
 
 from framefree.kernel.code import LIBM, Code, Module
+from framefree.kernel.scalar_c import ScalarC
 
 
 def library(code: Code, name: str, *arguments: str) -> str:
@@ -19,6 +20,8 @@ def replace_rare(
 
     `fast` maps the name of each function to the value that the other lanes keep.
     """
+    if isinstance(code, ScalarC):
+        return code.replaced(rare, arguments, fast)
     v = code.vector
     before, slow = code.block, {}
     any_rare = code.any(rare)

@@ -6,6 +6,8 @@ decimal, and all functions that it calls beside its own are those of <math.h>.
 
 import re
 
+from framefree.kernel.elementary_c import without_elementary
+
 FUNCTIONS = (
     *("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "copysign", "cos"),
     *("cosh", "erf", "erfc", "exp", "expm1", "fabs", "floor", "fma", "fmod", "hypot", "log"),
@@ -27,7 +29,7 @@ def in_single(text: str) -> str:
     Constants beyond what single precision holds become its smallest or largest number, so that
     guards against zero stay guards. Comments stay as they are.
     """
-    parts, at = [], 0
+    text, parts, at = without_elementary(text), [], 0
     for comment in _COMMENT.finditer(text):
         parts += [_TOKEN.sub(_replaced, text[at : comment.start()]), comment.group()]
         at = comment.end()
