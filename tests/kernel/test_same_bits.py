@@ -5,7 +5,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from framefree.kernel import compile
+from framefree.kernel import compile, native
 from framefree.kernel import program as program_module
 
 
@@ -93,3 +93,12 @@ def test_single_and_batched_arguments_mix(same_bits):
     got = kernel(x, y[3])
     expected = kernel(x, np.repeat(y[3:4], 45, axis=0))
     assert all(same_bits(a, b) for a, b in zip(got, expected, strict=True))
+
+
+def test_huge_functions_compiled_in_haste(reference, same_bits, monkeypatch):
+    monkeypatch.setattr(native, "HUGE", 0)
+    kernel = compile(everything(), cache=False)
+    for batch in (1, 7, 67):
+        x, y = states(batch)
+        for got, expected in zip(kernel(x, y), reference(x, y), strict=True):
+            assert same_bits(got, expected)

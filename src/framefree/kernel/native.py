@@ -17,6 +17,7 @@ from framefree.kernel.target import Target
 from framefree.kernel.timeloop import PLAN, define_rollout
 
 OPTIMISATION = 1  # of the code generator; 2 and 3 give the same speed, no other pass runs
+HUGE = 200_000  # lines of assembly beyond which it is 0: a tenth of the time, with the same bits
 
 
 class Plan(ctypes.Structure):
@@ -91,7 +92,7 @@ def compile_object(text: str, target: Target, routines: str = "") -> bytes:
     if routines:
         module.data_layout = str(_machine(target).target_data)
         module.link_in(_optimised(routines, target))
-    return _machine(target).emit_object(module)
+    return _machine(target, 0 if text.count("\n") > HUGE else OPTIMISATION).emit_object(module)
 
 
 def _optimised(text: str, target: Target) -> llvm.ModuleRef:
@@ -137,12 +138,12 @@ def _initialise() -> None:
     llvm.initialize_native_asmprinter()
 
 
-def _new_machine(target: Target) -> llvm.TargetMachine:
+def _new_machine(target: Target, level: int = OPTIMISATION) -> llvm.TargetMachine:
     _initialise()
     return llvm.Target.from_triple(target.triple).create_target_machine(
         cpu=target.cpu,
         features=target.features,
-        opt=OPTIMISATION,
+        opt=level,
         reloc="pic",
         codemodel="small",
         jit=True,
