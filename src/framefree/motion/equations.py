@@ -164,6 +164,10 @@ class Equations(ABC):
         self._kernels: dict[str, Kernel] = {}
         self._latest: State | None = None
 
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{self.sizes[key]} {key}" for key in ("x", "v"))
+        return f"<{self.name} equations of `{self.machine.name}`: {sizes}>"
+
     # ------------------------------------------------------------------ the contract
 
     @abstractmethod
