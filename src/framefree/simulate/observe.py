@@ -4,6 +4,7 @@ Recorded rows are evaluated together, as one batch, after the loop has made them
 """
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any
 
 import casadi as ca
@@ -107,12 +108,17 @@ class Observer:
             else:
                 self._add_matrix("reference", name, value, units.get(name, ""))
 
-    def _channel_of_model(self, name: str, value: Matrix) -> Channel | None:
-        """Return a channel with the names of the law's joints where a reference has their size."""
+    @cached_property
+    def _model_channels(self) -> dict[str, tuple[Channel, tuple[str, ...]]]:
+        """Channels of the law's joints, and units, of references by their names."""
         model = self.loop.machine if self.loop.law is None else self.loop.law.machine
         x, v, _ = state_channels(model)
         accelerations = tuple(unit and f"{unit}^2" for unit in v.units)
-        known = {"x": (x, x.units), "v": (v, v.units), "a": (v, accelerations)}
+        return {"x": (x, x.units), "v": (v, v.units), "a": (v, accelerations)}
+
+    def _channel_of_model(self, name: str, value: Matrix) -> Channel | None:
+        """Return a channel with the names of the law's joints where a reference has their size."""
+        known = self._model_channels
         if name not in known or value.shape != (known[name][0].size, 1):
             return None
         like, units = known[name]

@@ -54,7 +54,7 @@ class SweptPortLaw(NumericLaw):
         """Whether the law can `write` itself as native calls."""
         return True
 
-    @property
+    @cached_property
     def shapes(self) -> Mapping[str, tuple[int, int]]:
         """Shapes of the reference signals."""
         return self.law.shapes
