@@ -31,7 +31,6 @@ class Caller:
         self.native, self.layout = native, layout
         self.names = native.tell_names([port.name for port in self.inputs])
         self.single: Native | None = None  # code of its own for a single row
-        self.method: object = None  # what the interpreter keeps a pointer to
 
     def __call__(self, *arguments, out=None, threads: int = 1, **named):
         """Evaluate; see `Kernel.__call__`."""

@@ -89,7 +89,9 @@ def builtin(address: int, name: str, doc: str, owner: Callable) -> Callable:
     the code alive as long as the builtin lives.
     """
     method = _MethodDef(name.encode(), address, _METH_FASTCALL_KEYWORDS, doc.encode())
-    owner.method = method  # type: ignore[attr-defined]  # CPython keeps a pointer to it
+    # CPython keeps a pointer to it and looks there once more when the builtin ends. The collector
+    # of cycles may take the owner apart before that, so it lives for ever: some bytes a kernel.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(method))
     kind = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
     make = kind(("PyCFunction_NewEx", ctypes.pythonapi))
     return make(ctypes.addressof(method), owner, None)
