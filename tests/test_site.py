@@ -43,6 +43,23 @@ def test_every_public_name_has_an_entry():
     assert packages - set(REFERENCE) - {"framefree.look.report", "framefree.report"} == set()
 
 
+def test_what_pages_import_has_an_entry():
+    """A reader who meets a name in a program finds it in the reference."""
+    pages = [page.read_text("utf-8") for page in (*DOCS.rglob("*.md"), DOCS.parent / "README.md")]
+    imports = r"^ *from (framefree[\w.]*) import (?:\((.*?)\)|(.*?))$"
+    found = [hit for page in pages for hit in re.findall(imports, page, re.DOTALL | re.MULTILINE)]
+    names = {(m, n.split(" as ")[0].strip()) for m, a, b in found for n in (a or b).split(",")}
+    shown = {id(getattr(importlib.import_module(m), n)) for m in REFERENCE for n in public(m)}
+    things = {
+        f"{module}.{name}": getattr(importlib.import_module(module), name)
+        for module, name in names
+        if name and module not in REFERENCE and not module.startswith("framefree.gallery")
+    }
+    own = {name: thing for name, thing in things.items() if not inspect.ismodule(thing)}
+    assert sorted(name for name, thing in own.items() if id(thing) not in shown) == []
+    assert len(names) > 100
+
+
 def silent(things):
     """Return the names of classes and functions without a docstring, and of methods of classes."""
     found = []

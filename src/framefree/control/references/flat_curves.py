@@ -126,7 +126,7 @@ class Manoeuvre:
     up: tuple[float, ...]
 
     def slowed(self, factor: float) -> "Manoeuvre":
-        """Return the same manoeuvre in `factor` times the time and on `factor`^2 times the way.
+        """Return the same manoeuvre in `factor` times the time, on its square times the way.
 
         Accelerations stay what they are, and so does the attitude of a craft on its thrust; rates
         of turning fall with the factor, and torques with its square.
