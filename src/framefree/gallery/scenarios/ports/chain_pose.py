@@ -22,6 +22,8 @@ from framefree.simulate.measures import rate, rms
 
 SHAPES = {"coil": (0.9, 0.3), "wave": (-0.7, 0.5), "straight": (0.0, 0.0)}
 TIMES = (0.0, 2.0, 4.0, 6.0)
+LONG = 40
+"""Number of bodies from which on joints bend less: all longer chains turn as far as this one."""
 SAFE = 2e-3
 """Step up to which explicit steps serve chains of any length, s: their dampers act at 900 1/s."""
 
@@ -50,9 +52,14 @@ class ChainPose(Scenario):
     def _machine(self) -> Machine:
         return chain(self.bodies)
 
+    @property
+    def _share(self) -> float:
+        """How much a joint of a long chain bends, of what one of a short chain does."""
+        return min(1.0, LONG / self.bodies)
+
     def shape(self, name: str) -> np.ndarray:
         """Return a configuration (nx,): every joint bent alike, in turn to one side and up."""
-        side, up = SHAPES[name]
+        side, up = (self._share * bend for bend in SHAPES[name])
         n = self.bodies - 1
         bends = [
             (0.0, -up * (-1) ** k, side * (1 if name == "coil" else (-1) ** k)) for k in range(n)
@@ -68,10 +75,16 @@ class ChainPose(Scenario):
 
     @property
     def start(self) -> tuple[np.ndarray, np.ndarray]:
-        """First configuration and velocity, off by some 0.2 m, rad, m/s and rad/s."""
+        """First configuration and velocity, off by some 0.2 m, rad, m/s and rad/s.
+
+        Joints of long chains are off by less: deviations of headings add up along the chain, and
+        displacements of the bodies are sums of those again.
+        """
         rng, machine = np.random.default_rng(3), self._machine
-        moved = machine.integrate(machine.neutral(), 0.2 * rng.normal(size=machine.nv))
-        return moved, 0.2 * rng.normal(size=machine.nv)
+        off = np.full(machine.nv, 0.2)
+        off[6:] *= self._share**1.5
+        moved = machine.integrate(machine.neutral(), off * rng.normal(size=machine.nv))
+        return moved, off * rng.normal(size=machine.nv)
 
     def run(self, progress: bool | None = None) -> Outcome:
         """Simulate the law, and the printed one beside it."""
