@@ -7,7 +7,7 @@ import casadi as ca
 import numpy as np
 
 from framefree.benchmarks.peers import pinocchio, to_pinocchio
-from framefree.benchmarks.timing import best_seconds, speedup
+from framefree.benchmarks.timing import best_seconds, circumstances, speedup
 from framefree.control.port import Avoidance, EndEffectorControl, Sphere, looped
 from framefree.gallery.machines.chains import chain
 from framefree.kernel import compile
@@ -36,6 +36,7 @@ def run() -> dict[str, object]:
         "law3.microseconds": best_seconds(ours, repeats=15) / STATES * 1e6,
         "aba.microseconds": best_seconds(one_by_one) / STATES * 1e6,
         "law3.growth_100_to_1000": speedup(short, long, repeats=100),
+        **circumstances("pin"),
     }
 
 

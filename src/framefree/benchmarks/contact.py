@@ -25,7 +25,7 @@ import numpy as np
 from framefree.benchmarks.balls import balls_in_box
 from framefree.benchmarks.peers import MujocoRollout, mujoco
 from framefree.benchmarks.servos import figures as servo_figures
-from framefree.benchmarks.timing import best_seconds
+from framefree.benchmarks.timing import best_seconds, circumstances
 from framefree.control.law import OpenLoop
 from framefree.errors import FramefreeError
 from framefree.gallery.machines.quadruped import quadruped, standing
@@ -108,7 +108,7 @@ def run() -> dict[str, object]:
     speedups = [value for key, value in figures.items() if key.endswith(".speedup")]
     figures |= {f"servo.{key}": value for key, value in servo_figures().items()}
     figures["contact_speedup"] = min(map(float, speedups))  # type: ignore[arg-type]
-    return figures
+    return figures | circumstances("mujoco")
 
 
 def falling_balls() -> TouchingScene:

@@ -11,7 +11,7 @@ import casadi as ca
 import numpy as np
 
 from framefree.benchmarks.peers import pinocchio, to_pinocchio
-from framefree.benchmarks.timing import best_seconds, speedup
+from framefree.benchmarks.timing import best_seconds, circumstances, speedup
 from framefree.control.tasks import Kkt, Weighted
 from framefree.errors import FramefreeError
 from framefree.gallery.machines.dual_arm import HOLD, START, dual_arm
@@ -32,6 +32,7 @@ def run() -> dict[str, object]:
         "batch_microseconds": case.batch_seconds() / STATES * 1e6,
         "peer_microseconds": case.peer_seconds() / STATES * 1e6,
         "max_relative_error": case.relative_error(),
+        **circumstances("pin", "proxsuite"),
     }
 
 

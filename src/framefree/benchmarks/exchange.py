@@ -3,7 +3,7 @@
 import numpy as np
 
 from framefree.benchmarks.peers import pinocchio, to_pinocchio
-from framefree.benchmarks.timing import best_seconds, speedup
+from framefree.benchmarks.timing import best_seconds, circumstances, speedup
 from framefree.gallery.machines.crane import (
     LENGTH,
     LONGER,
@@ -33,6 +33,7 @@ def run() -> dict[str, object]:
         "update.over_rebuild": 1 / speedup(update, rebuilt, repeats=1),
         "update.microseconds": 1e6 * best_seconds(update, repeats=15, loops=20),
         "largest_difference": float(np.abs(update() - expected).max() / np.abs(expected).max()),
+        **circumstances("pin"),
     }
 
 

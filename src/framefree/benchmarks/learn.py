@@ -12,7 +12,7 @@ import casadi as ca
 import numpy as np
 
 from framefree.benchmarks.chain import STATES
-from framefree.benchmarks.timing import speedup
+from framefree.benchmarks.timing import circumstances, speedup
 from framefree.control import Assisted
 from framefree.control.law import Law
 from framefree.control.port import PoseControl
@@ -63,6 +63,7 @@ def run() -> dict[str, object]:
         "batch_over_jax_one_core": small["speedup"],
         "network.batch_speedup": large["speedup"],
         "jax_difference": max(one["difference"] for one in (everywhere, small, large)),
+        **circumstances("jax"),
     }
 
 

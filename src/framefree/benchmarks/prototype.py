@@ -11,7 +11,7 @@ import casadi as ca
 import numpy as np
 
 from framefree.benchmarks.peers import MujocoRollout, mujoco_model
-from framefree.benchmarks.timing import best_seconds, speedup
+from framefree.benchmarks.timing import best_seconds, circumstances, speedup
 from framefree.gallery.scenarios.prototypes.flights import (
     QUADCOPTER_GAINS,
     Craft,
@@ -30,7 +30,7 @@ LOOPS, PERIODS, DT, RATIO = 4096, 40, 1e-3, 5
 def run() -> dict[str, object]:
     """Return the figures of `framefree bench prototype`."""
     craft = quadcopter_craft(transitions, 13.5)
-    return {**single(craft), **rollout(craft)}
+    return {**single(craft), **rollout(craft), **circumstances("mujoco", "numpy")}
 
 
 # ---------------------------------------------------------------------- one call

@@ -12,7 +12,7 @@ import casadi as ca
 import numpy as np
 
 from framefree.benchmarks.peers import MujocoRollout, mujoco_model
-from framefree.benchmarks.timing import best_seconds
+from framefree.benchmarks.timing import best_seconds, circumstances
 from framefree.control.law import Command, Law
 from framefree.gallery.machines.arms import iiwa
 from framefree.kernel import Kernel, compile
@@ -48,7 +48,7 @@ def run() -> dict[str, object]:
     figures: dict[str, object] = {"trajectories": TRAJECTORIES, "steps": STEPS}
     for name, rounds in (("euler", 6), ("rk4", 4)):
         figures |= {f"{name}_{key}": value for key, value in compare(name, x, v, rounds).items()}
-    return figures
+    return figures | circumstances("mujoco")
 
 
 def compare(

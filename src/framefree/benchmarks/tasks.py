@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from framefree.benchmarks.dual_arm import _PeerLaw
-from framefree.benchmarks.timing import best_seconds, speedup
+from framefree.benchmarks.timing import best_seconds, circumstances, speedup
 from framefree.control.tasks import LimitedTaskControl
 from framefree.control.tasks.bounds import RESERVE
 from framefree.gallery.machines.dual_arm import START_HELD
@@ -37,6 +37,7 @@ def run() -> dict[str, object]:
         "cached_seconds": case.cached_seconds,
         "max_relative_error": case.relative_error(),
         "share_of_states_at_limits": case.at_limits,
+        **circumstances("pin", "proxsuite"),
     }
 
 
