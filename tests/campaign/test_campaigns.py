@@ -75,6 +75,7 @@ def test_resume_after_a_kill(tmp_path):
     process = multiprocessing.get_context("spawn").Process(target=_killed, args=(folder, log))
     process.start()
     while not list(folder.glob("piece-*")):
+        assert process.is_alive(), "the campaign ended before its first piece"
         time.sleep(0.02)
     os.kill(process.pid, signal.SIGKILL)
     process.join()
