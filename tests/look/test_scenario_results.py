@@ -152,7 +152,7 @@ def test_names_of_runs_are_checked(name, swing_run):
 @pytest.mark.parametrize(
     ("texts", "words"),
     [
-        ({"durations": "1"}, "`swing` has no setting `durations`; it has: `duration`, `bound`"),
+        ({"durations": "1"}, "has no setting `durations`; did you mean `duration`? it has: `dur"),
         ({"duration": "long"}, "the setting `duration` of `swing` must be a number, got long"),
         ({"duration": "nan"}, "must be a number, got nan"),
         ({"count": "1.5"}, "must be an integer, got 1.5"),
