@@ -13,6 +13,7 @@ def broken(outcome):
     return [promise.text for promise in outcome.promises if not promise.holds]
 
 
+@pytest.mark.slow
 def test_payload():
     outcome = Payload(duration=4.0).run(progress=False)
     assert not broken(outcome)

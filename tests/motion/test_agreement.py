@@ -54,6 +54,7 @@ def assert_agree(name, found, expected):
         assert error < BAR, f"{name}, {quantity}: {error:.1e}"
 
 
+@pytest.mark.first_cases(20)
 @pytest.mark.parametrize("seed", list(seeds("tree")))
 def test_trees(seed):
     rng = np.random.default_rng(seed)
@@ -72,6 +73,7 @@ def test_trees(seed):
             assert_agree(name, joint_answers(eom, x, v, force), expected)
 
 
+@pytest.mark.first_cases(8)
 @pytest.mark.parametrize("seed", list(seeds("closed")))
 def test_closed_chains(seed):
     rng = np.random.default_rng(seed)

@@ -202,7 +202,9 @@ def assert_slopes(found, expected, scale):
     assert np.abs(found - expected).max(initial=0.0) <= 1e-6 * scale
 
 
-@pytest.mark.parametrize("seed", range(COUNT))
+@pytest.mark.parametrize(
+    "seed", [*range(4), *(pytest.param(k, marks=pytest.mark.slow) for k in range(4, COUNT))]
+)
 @pytest.mark.parametrize("formulation", FORMULATIONS)
 def test_derivatives_are_slopes(formulation, seed):
     eom, inputs = case(formulation, seed)
