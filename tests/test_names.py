@@ -1,7 +1,7 @@
 """Names explain themselves: one class of each name, and a docstring on everything public."""
 
 import ast
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import framefree
@@ -33,3 +33,9 @@ def test_everything_public_has_a_docstring():
         if not node.name.startswith("_") and not ast.get_docstring(node)
     ]
     assert not silent
+
+
+def test_no_two_test_files_have_one_name():
+    """Pytest imports them by their names alone."""
+    names = Counter(path.name for path in Path(__file__).parent.rglob("test_*.py"))
+    assert [name for name, count in names.items() if count > 1] == []
