@@ -10,11 +10,11 @@ OPTIONS = {"duration": 0.1, "dt": 1e-3, "control_dt": 2e-3, "noise": Noise(1e-2)
 
 
 def test_runs_do_not_depend_on_those_before(monkeypatch):
-    from framefree.simulate import segment
+    from framefree.simulate import making
 
     made = []
-    plain = segment.ControlLoop
-    monkeypatch.setattr(segment, "ControlLoop", lambda *args: made.append(0) or plain(*args))
+    plain = making.ControlLoop
+    monkeypatch.setattr(making, "ControlLoop", lambda *args: made.append(0) or plain(*args))
     machine = pendulum(2)
     law = PD(machine)
     repeated = RepeatedSimulation(machine, law, **OPTIONS)
