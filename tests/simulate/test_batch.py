@@ -109,5 +109,7 @@ def test_refused():
     machine = slider().tunable("cart.mass")
     with pytest.raises(SimulationError, match=r"equally many, got \[2, 3\]"):
         simulate(machine, x0=np.zeros((2, 1)), parameters=np.ones((3, 1)), duration=0.1, dt=0.1)
-    with pytest.raises(SimulationError, match=r"1 tunable numbers \(cart.mass\), got values of shape"):
+    with pytest.raises(
+        SimulationError, match=r"1 tunable numbers \(cart.mass\), got values of shape"
+    ):
         simulate(machine, parameters=[1.0, 2.0], duration=0.1, dt=0.1)
