@@ -4,12 +4,15 @@ import ast
 import importlib
 import inspect
 import pkgutil
+import re
 from pathlib import Path
 
 import pytest
 
 from framefree import FramefreeError, Machine, gallery
 from framefree.gallery import MACHINES, SCENARIOS, gallery_machine, machines
+from framefree.gallery.shared.results import settings_of
+from framefree.look.report.prose import said_of
 from framefree.machine import Free
 
 SOURCES = sorted(Path(gallery.__file__).parent.joinpath("scenarios").rglob("*.py"))
@@ -80,3 +83,26 @@ def test_what_a_robot_holds_is_not_its_base():
 def test_base_has_three_values():
     with pytest.raises(FramefreeError, match="`base` must be one of None, 'free', 'fixed'"):
         gallery_machine("iiwa", "x")
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_every_setting_has_a_meaning_and_metrics_have_sentences(name):
+    scenario = SCENARIOS[name]()
+    assert [setting.name for setting in settings_of(scenario) if not setting.meaning] == []
+    said = said_of(type(scenario), "Metrics")
+    assert len(said) > 3
+    assert all(words.endswith(".") for words in said.values())
+
+
+def test_promises_say_neither_bound_nor_unit_in_their_words():
+    """The report adds both, so that a sentence reads on its natural side."""
+    wrong = re.compile(r"\((m|N|J|W|deg|rad|1/s|Nm)\)|to 1e-|, (m|N|J|rad|deg|s|Nm)$|at most \d")
+    seen = 0
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and "Promise" in ast.unparse(node.func):
+                texts = [c.value for c in ast.walk(node) if isinstance(c, ast.Constant)]
+                texts = [text for text in texts if isinstance(text, str) and len(text) > 12]
+                seen += bool(texts)
+                assert not [text for text in texts if wrong.search(text)], path
+    assert seen > 50

@@ -241,3 +241,23 @@ def test_a_page_of_a_million_rows_is_small(tmp_path, swing_run):
         signals={name: long(value) for name, value in swing_run.signals.items()},
     )
     assert run.report(tmp_path / "long.html").stat().st_size < 8e6
+
+
+def test_promises_are_written_on_their_natural_side():
+    share = Promise.share("within limits", 0.9987)
+    tight = Promise.share("below its level", 1 + 1e-10, 1 + 1e-9)
+    of = Promise.of({"rise_w": 255.0}, "rise_w", "it rises", 1.0, least=True)
+    assert (share.measured, share.limit) == ("99.87 %", "at most 100 %")
+    assert tight.measured != tight.limit.removeprefix("at most ")
+    assert (of.measured, of.limit) == ("255 W", "at least 1 W")
+    none, some = Promise("failures", 0, 0), Promise("failures", 3, 0)
+    assert (none.measured, none.limit, some.measured, some.limit) == ("none", "none", "3", "none")
+    assert Promise("never positive", -2.0, 0.0, "W").limit == "at most 0 W"
+
+
+def test_metrics_have_a_sentence_and_terms_an_explanation():
+    page = Page("p", text="The strict law.", metrics={"a_m": 1.0}, meanings={"a_m": "How far."})
+    text = visible(html(page))
+    assert "How far." in text
+    assert "strict a task of lower rank" in text
+    assert "kappa" not in text

@@ -9,10 +9,12 @@ from framefree.look.report.prose import (
     headline,
     inline,
     meanings,
+    metric_meanings,
     metric_name,
     number,
     paragraphs,
 )
+from framefree.look.report.terms import terms_in
 
 TEXT = """First line.
 
@@ -64,6 +66,8 @@ def test_inline_text_is_escaped():
     [
         (1.23456789, "1.23457"),
         (np.float64(1e-12), "1e-12"),
+        (1e-6, "1e-6"),
+        (2.5e20, "2.5e20"),
         (np.int64(7), "7"),
         (20000, "20000"),
         (True, "True"),
@@ -92,5 +96,42 @@ def test_nested_data_in_a_line():
 def test_metrics_have_names_and_units():
     assert metric_name("end_position_rms_m") == ("end position rms", "m")
     assert metric_name("top_speed_rad_per_s") == ("top speed", "rad/s")
-    assert metric_name("torque_max_nm") == ("torque max", "N m")
+    assert metric_name("torque_max_nm") == ("torque max", "Nm")
     assert metric_name("speedup") == ("speedup", "")
+
+
+class Measured:
+    """Something.
+
+    Metrics
+    -------
+    one_*
+        First.
+    one_m
+        Exactly this.
+    """
+
+
+class Nearer(Measured):
+    """Something.
+
+    Metrics
+    -------
+    one_n
+        Of the class itself.
+    """
+
+
+def test_sentences_on_metrics_come_from_the_class_then_its_bases():
+    assert metric_meanings(Nearer, ["one_m", "one_s", "one_n", "two"]) == {
+        "one_m": "Exactly this.",
+        "one_s": "First.",
+        "one_n": "Of the class itself.",
+    }
+
+
+def test_terms_are_found_where_they_are_meant():
+    assert set(terms_in(["V falls", "the power (W) is 12 W"])) == {"V"}
+    assert set(terms_in(["a critically damped arm"])) == {"critically damped"}
+    assert set(terms_in(["`strict` is a name here"])) == set()
+    assert set(terms_in(["Published numbers, the STRICT law"])) == {"published", "strict"}

@@ -14,7 +14,7 @@ from framefree.errors import FramefreeError
 from framefree.files import write_file
 from framefree.gallery.shared.scenario import Outcome, Scenario
 from framefree.look.report import Page, Setting, default_animation, default_figures, write
-from framefree.look.report.prose import meanings
+from framefree.look.report.prose import metric_meanings, said_of
 from framefree.look.report.scene import one_trajectory
 from framefree.simulate import Run, SimulationError
 from framefree.simulate.folder import ResultFolder, new_folder
@@ -186,7 +186,7 @@ def metrics_of(scenario: Scenario, outcome: Outcome | None, seconds: float) -> d
 
 def settings_of(scenario: Scenario) -> tuple[Setting, ...]:
     """Return the settings with what the docstring says of them."""
-    words = meanings(type(scenario).__doc__ or "")
+    words = said_of(type(scenario), "Parameters")
     return tuple(
         Setting(f.name, getattr(scenario, f.name), words.get(f.name, "")) for f in fields(scenario)
     )
@@ -200,6 +200,7 @@ def page_of(scenario: Scenario, outcome: Outcome, seconds: float) -> Page:
         runs=outcome.runs,
         promises=outcome.promises,
         metrics={**outcome.metrics, "wall_seconds": seconds},
+        meanings=metric_meanings(type(scenario), (*outcome.metrics, "wall_seconds")),
         settings=settings_of(scenario),
         figures=outcome.figures or _figures(outcome.runs),
         animations=outcome.animations,

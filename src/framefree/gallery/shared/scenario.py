@@ -15,7 +15,10 @@ To add one, write a file with a frozen dataclass that subclasses `Scenario` and 
 8. ``judged``: name of the run that its promises judge, where it is not the first of its outcome:
    what `framefree export` takes.
 
-Metrics are flat, in snake_case, with the unit as suffix (``_m``, ``_rad``, ``_deg``, ``_s``).
+Metrics are flat, in snake_case, with the unit as suffix (``_m``, ``_rad``, ``_deg``, ``_s``). The
+section Metrics of the docstring has a sentence on each, under its name or a pattern such as
+"*_rms_m"; the report shows it. Promises are sentences without the bound: the report and the command
+line add what was measured and how large it may be, with the unit.
 """
 
 import re
@@ -97,7 +100,36 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Scenario(ABC):
-    """Base of all scenarios; see the contract at the top of this file."""
+    """Base of all scenarios; see the contract at the top of this file.
+
+    Metrics
+    -------
+    wall_seconds
+        Time that all of it took on this computer, compilation included.
+    settling_s
+        Time after which the error stays small: below a few percent of where it began, or
+        below a fixed size.
+    rms_position_m
+        Error of position, root of the mean square.
+    rms_attitude_deg
+        Error of attitude, root of the mean square.
+    rms_heading_deg
+        Error of heading, root of the mean square.
+    energy_rate_error
+        By how much the rate of the error energy W misses what the prototype's dampers take,
+        relative.
+    model_energy_rate_error
+        By how much the rate of W misses the rate `W_rate` that the model has for the inputs
+        given.
+    reference_missing_force_n
+        Largest force that no input can give and that the reference would need.
+    matching_error
+        By how much the matching conditions are missed: 0 means that small errors move as
+        those of the prototype.
+    lyapunov_rate_error
+        By how much the rate of the Lyapunov function V misses the one that the proof
+        states, relative.
+    """
 
     name: ClassVar[str]
     extras: ClassVar[tuple[str, ...]] = ()

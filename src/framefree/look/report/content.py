@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from framefree.errors import FramefreeError
-from framefree.look.report.prose import number
+from framefree.look.report.prose import metric_name, number
 from framefree.simulate.run import Run
 
 
@@ -157,7 +157,8 @@ class Promise:
     """Something that must hold, with the figure that decides it.
 
     ``Promise(text, value, bound)`` promises a value of at most the bound; `Promise.at_least` one
-    that is at least as large, and `Promise.that` a fact that is true or not.
+    that is at least as large, and `Promise.that` a fact that is true or not. `Promise.of` takes
+    value and unit from a metric, and `Promise.share` writes a share in percent.
 
     Attributes
     ----------
@@ -186,6 +187,20 @@ class Promise:
         return cls(text, value, bound, unit, least=True)
 
     @classmethod
+    def of(
+        cls, metrics: Mapping[str, Any], key: str, text: str, bound: float, *, least: bool = False
+    ) -> "Promise":
+        """Return the promise on a metric, in the unit that its key ends in."""
+        return cls(text, float(metrics[key]), bound, metric_name(key)[1], least)
+
+    @classmethod
+    def share(
+        cls, text: str, value: float, bound: float = 1.0, *, least: bool = False
+    ) -> "Promise":
+        """Return the promise on a share of something, which is written in percent."""
+        return cls(text, 100 * value, 100 * bound, "%", least)
+
+    @classmethod
     def that(cls, text: str, holds: Any) -> "Promise":
         """Return the promise of a fact."""
         return cls(text, float(bool(holds)), 1.0, least=True, fact=True)
@@ -200,17 +215,29 @@ class Promise:
         """What was measured, in words: "0.42 mm", or yes or no."""
         if self.fact:
             return "yes" if self.holds else "no"
-        return self._with_unit(self.value)
+        return "none" if self.value == 0 and self._none else self._with_unit(self.value)
 
     @property
     def limit(self) -> str:
         """The bound in words: "at most 1 mm", or nothing for a fact."""
         if self.fact:
             return ""
+        if self._none:
+            return "none"
         return f"{'at least' if self.least else 'at most'} {self._with_unit(self.bound)}"
 
+    @property
+    def _none(self) -> bool:
+        """Whether there must be none of what is measured."""
+        return self.bound == 0 and not self.least and self.value >= 0
+
     def _with_unit(self, value: float) -> str:
-        return f"{number(float(value), 4)} {self.unit}".rstrip()
+        """Return a number in so many digits that value and bound can be told apart."""
+        pair = float(self.value), float(self.bound)
+        for digits in (4, 6, 9, 12, 15):
+            if pair[0] == pair[1] or number(pair[0], digits) != number(pair[1], digits):
+                break
+        return f"{number(float(value), digits)} {self.unit}".rstrip()
 
 
 @dataclass(frozen=True)
@@ -248,6 +275,8 @@ class Page:
         The runs whose machines, laws, options and versions the page lists.
     promises : tuple of Promise
     metrics : dict of str to number
+    meanings : dict of str to str
+        A sentence on each metric.
     settings : tuple of Setting
     tables : tuple of Table
     figures : tuple of Figure
@@ -263,6 +292,7 @@ class Page:
     runs: Mapping[str, Run] = field(default_factory=dict)
     promises: tuple[Promise, ...] = ()
     metrics: Mapping[str, Any] = field(default_factory=dict)
+    meanings: Mapping[str, str] = field(default_factory=dict)
     settings: tuple[Setting, ...] = ()
     tables: tuple[Table, ...] = ()
     figures: tuple[Figure, ...] = ()

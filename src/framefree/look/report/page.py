@@ -16,6 +16,7 @@ from framefree.look.report.packing import compressed, script_json
 from framefree.look.report.plot import PAGE_POINTS, plot
 from framefree.look.report.prose import body, headline, inline, metric_name, number, paragraphs
 from framefree.look.report.scene import drawn_machine, scene
+from framefree.look.report.terms import terms_in
 from framefree.simulate.describe import versions
 from framefree.simulate.run import Run
 
@@ -42,6 +43,7 @@ def html(page: Page) -> str:
     sections = [
         _header(page),
         _top(shown, _promises(page.promises)),
+        _words(page),
         _section("Notes", "".join(paragraphs(note) for note in notes)),
         *(
             _section(escape(table.title), _table(table))
@@ -50,7 +52,7 @@ def html(page: Page) -> str:
         ),
         _section("Figures", _figures(page.figures, data)),
         *(_folded(escape(t.title), _table(t)) for t in page.tables if t.folded),
-        _section("Metrics", _metrics(page.metrics)),
+        _section("Metrics", _metrics(page.metrics, page.meanings)),
         _section("What was simulated", _simulated(page)),
         f"<footer>Written by framefree {escape(versions().get('framefree', ''))}.</footer>",
     ]
@@ -145,26 +147,46 @@ def _promises(promises: tuple[Promise, ...]) -> str:
     )
 
 
+def _words(page: Page) -> str:
+    """Return what the terms mean that the page uses."""
+    texts = [body(page.text), headline(page.text), *page.notes]
+    texts += [promise.text for promise in page.promises]
+    texts += [
+        text for part in (*page.figures, *page.animations) for text in (part.title, part.caption)
+    ]
+    texts += page.meanings.values()
+    rows = "".join(
+        f"<div><dt>{escape(term)}</dt><dd>{escape(words)}</dd></div>"
+        for term, words in terms_in(texts).items()
+    )
+    return (
+        _section("Words used here", f'<div class="card"><dl class="terms">{rows}</dl></div>')
+        if rows
+        else ""
+    )
+
+
 def _mark(holds: bool) -> str:
     if holds:
         return '<span class="good" role="img" aria-label="holds">✓</span>'
     return '<span class="bad" role="img" aria-label="does not hold">✗</span>'
 
 
-def _metrics(metrics: Mapping[str, Any]) -> str:
+def _metrics(metrics: Mapping[str, Any], meanings: Mapping[str, str]) -> str:
     if not metrics:
         return ""
-    rows = "".join(_metric(key, value) for key, value in metrics.items())
+    rows = "".join(_metric(key, value, meanings.get(key, "")) for key, value in metrics.items())
     return f'<div class="card"><div class="metrics">{rows}</div></div>'
 
 
-def _metric(key: str, value: Any) -> str:
+def _metric(key: str, value: Any, meaning: str) -> str:
     name, unit = metric_name(key)
     shown = f"{number(value)} {unit}" if isinstance(value, float | int) and unit else number(value)
     kind = "words" if isinstance(value, str) else "number"
     return (
-        f'<div><span class="key" title="{escape(key)}">{escape(name)}</span>'
+        f'<div class="metric"><div><span class="key" title="{escape(key)}">{escape(name)}</span>'
         f'<span class="{kind}" title="{escape(repr(value))}">{escape(shown)}</span></div>'
+        f"{_caption(meaning)}</div>"
     )
 
 

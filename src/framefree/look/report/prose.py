@@ -3,6 +3,8 @@
 import inspect
 import math
 import re
+from collections.abc import Collection, Iterable
+from fnmatch import fnmatch
 from html import escape
 from typing import Any
 
@@ -23,14 +25,14 @@ def body(text: str) -> str:
     return (rest[: section.start()] if section else rest).strip()
 
 
-def meanings(text: str) -> dict[str, str]:
-    """Return what a docstring says of each parameter or attribute."""
+def meanings(text: str, sections: Collection[str] = ("Parameters", "Attributes")) -> dict[str, str]:
+    """Return what sections of a docstring say of each name."""
     text = inspect.cleandoc(text)
     words: dict[str, str] = {}
     marks = [*_SECTION.finditer(text)]
     ends = [*(mark.start() for mark in marks[1:]), len(text)]
     for mark, end in zip(marks, ends, strict=False):
-        if mark[1] not in ("Parameters", "Attributes"):
+        if mark[1] not in sections:
             continue
         names: list[str] = []
         for line in text[mark.end() : end].splitlines():
@@ -79,14 +81,15 @@ def number(value: Any, digits: int = 6) -> str:
         return f"{value:d}" if abs(value) < 10**12 else f"{value:.6g}"
     if math.isnan(value):
         return "not a number"
-    return f"{value:.{digits}g}"
+    return re.sub(r"e([+-])0*(?=\d)", r"e\1", f"{value:.{digits}g}").replace("e+", "e")
 
 
 UNITS = {
     "m_per_s": "m/s", "mps": "m/s", "m_s": "m/s", "rad_per_s": "rad/s", "rad_s": "rad/s",
-    "deg_per_s": "°/s", "deg_s": "°/s", "n_s": "N s", "m": "m", "mm": "mm", "um": "µm",
+    "deg_per_s": "°/s", "deg_s": "°/s", "kg_m2": "kg m²", "per_s": "1/s", "nms": "Nm s",
+    "ns": "N s", "n_s": "N s", "m": "m", "mm": "mm", "um": "µm",
     "rad": "rad", "deg": "°", "s": "s", "seconds": "s", "ms": "ms", "us": "µs", "n": "N",
-    "nm": "N m", "w": "W", "j": "J", "kg": "kg", "hz": "Hz", "percent": "%",
+    "nm": "Nm", "w": "W", "j": "J", "kg": "kg", "hz": "Hz", "percent": "%",
 }  # fmt: skip
 """Units by the suffix of a metric's key."""
 
@@ -98,6 +101,28 @@ def metric_name(key: str) -> tuple[str, str]:
         if name != key:
             return name.replace("_", " "), unit
     return key.replace("_", " "), ""
+
+
+def said_of(kind: type, *sections: str) -> dict[str, str]:
+    """Return what sections of the docstrings of a class and its bases say, its own first."""
+    said: dict[str, str] = {}
+    for part in kind.__mro__:
+        own = meanings(part.__dict__.get("__doc__") or "", sections)
+        said |= {name: words for name, words in own.items() if name not in said}
+    return said
+
+
+def metric_meanings(kind: type, keys: Iterable[str]) -> dict[str, str]:
+    """Return a sentence on each metric, from the sections Metrics of a class and its bases.
+
+    A name there may be a pattern, as in "*_rms_m"; what is said first counts.
+    """
+    said, found = said_of(kind, "Metrics"), {}
+    for key in keys:
+        near = [key] if key in said else [name for name in said if fnmatch(key, name)]
+        if near:
+            found[key] = said[near[0]]
+    return found
 
 
 def brief(value: Any, most: int = 280) -> str:

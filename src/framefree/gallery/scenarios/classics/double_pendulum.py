@@ -29,6 +29,39 @@ class DoublePendulum(Scenario):
     Two rods let go from above the horizontal. Neighbours that start a billionth of a radian apart
     part ways within seconds, and so do two programs that differ in the last digit. How long they
     stay together tells how little they differ.
+
+    Parameters
+    ----------
+    dt : float
+        Step of the integrator, s.
+    duration : float
+        How long to simulate, s.
+    shoulder : float
+        First angle of the upper rod from hanging, rad.
+    elbow : float
+        First angle of the lower rod from the upper one, rad.
+    tolerance : float
+        Of the integrator that chooses its steps.
+
+    Metrics
+    -------
+    textbook_error_rad
+        Largest difference of a joint angle to the textbook's equations, integrated by
+        SciPy.
+    mujoco_error_rad
+        Largest difference of a joint angle to MuJoCo with the same steps.
+    pinocchio_error_rad
+        Largest difference of a joint angle to Pinocchio with the same steps.
+    shared_energy_drift_j
+        How far the energy moves in the steps that all programs share.
+    accurate_energy_drift_j
+        How far the energy moves with the integrator that chooses its steps.
+    neighbours_apart_at_start_rad
+        How far neighbours are from the run at first.
+    neighbours_apart_at_end_rad
+        How far they are from it in the end, in the mean.
+    growth_of_differences_per_s
+        Rate at which neighbours come apart: differences grow by e in one over it.
     """
 
     name: ClassVar[str] = "double-pendulum"
@@ -211,22 +244,25 @@ class _Comparison:
         share = self.apart / self.apart[0]  # what chaos makes of a unit
         promises = [
             Promise(
-                "difference to the textbook's equations at most 1e-11 rad times the growth of "
-                "neighbours",
+                "the difference to the textbook's equations is rounding, grown as differences of "
+                "neighbours grow: divided by that growth",
                 float((self.textbook_gap / share).max()),
                 1e-11,
+                "rad",
             ),
             Promise(
-                "energy kept within 1e-8 J by the adaptive integrator",
+                "the integrator that chooses its steps keeps the energy",
                 float(np.ptp(self.accurate.energy)),
                 1e-8,
+                "J",
             ),
         ]
         promises += [
             Promise(
-                f"difference to {name} at most 1e-13 rad times the growth of neighbours",
+                f"the difference to {name} is rounding, divided by the growth of neighbours",
                 float((gap / share).max()),
                 1e-13,
+                "rad",
             )
             for name, gap in self.gaps.items()
         ]

@@ -24,6 +24,43 @@ class Wipe(Scenario):
     of the wall from the way the tip can move, and follows the path across it. The native plant has
     a compliant wall; with `--plant mujoco` MuJoCo solves the contact as a hard one, with the
     settings that it has by default.
+
+    Parameters
+    ----------
+    force : float
+        With which the tip is to press, N.
+    gap : float
+        How far the wall is behind where the law believes it to be, m.
+    lean_deg : float
+        How far the wall leans from what the law believes, degrees.
+    friction : float
+        Coefficient of friction between tip and wall.
+    adaptation : float
+        How fast the law learns the wall's normal.
+    dt : float
+        Step of the integrator, s.
+    duration : float
+        How long to simulate, s.
+    plant : str
+        "native" or "mujoco".
+
+    Metrics
+    -------
+    force_error_rms_n
+        Error of the normal force from the first touch on, root of the mean square.
+    path_error_m
+        Largest distance of the tip from its path, along the wall.
+    gap_m
+        Largest distance of the tip from the wall after it first touched; negative while it
+        presses.
+    normal_error_deg
+        Angle between the wall's normal as learned and the true one, in the end.
+    first_touch_s
+        When the tip first touches the wall.
+    largest_force_n
+        Largest normal force.
+    attitude_error_rad
+        Largest error of the tool's attitude.
     """
 
     name: ClassVar[str] = "wipe"
@@ -74,12 +111,10 @@ class Wipe(Scenario):
             {"run": run},
             metrics,
             (
-                Promise("rms error of the normal force, N", metrics["force_error_rms_n"], 2.0),
-                Promise(
-                    "largest error of the path across the wall, m", metrics["path_error_m"], 3e-3
-                ),
-                Promise("the tip is never off the wall again: gap, m", metrics["gap_m"], 0.0),
-                Promise("error of the learned normal, deg", metrics["normal_error_deg"], 1.0),
+                Promise.of(metrics, "force_error_rms_n", "the wanted force is kept, rms", 2.0),
+                Promise.of(metrics, "path_error_m", "the tip keeps to its path on the wall", 3e-3),
+                Promise.of(metrics, "gap_m", "once it touches, the tip never leaves the wall", 0.0),
+                Promise.of(metrics, "normal_error_deg", "the law learns the wall's normal", 1.0),
             ),
             _figures(run, off, wall, error, self.force),
             (Animation("The arm", run, ("tip",)),),

@@ -22,6 +22,30 @@ class ArmPose(Scenario):
     The wanted motion of the hand is a constraint on the joint accelerations, and the motors give
     its force. The error of position then is that of one oscillator, overdamped, whose closed form
     is known.
+
+    Parameters
+    ----------
+    duration : float
+        How long to simulate, s.
+    dt : float
+        Step of the integrator, s.
+    Kp : float
+        Stiffness of the error's oscillator, 1/s^2.
+    Kd : float
+        Its damping, 1/s.
+    plant : str
+        "native" or "mujoco".
+
+    Metrics
+    -------
+    position_error_m
+        Distance of the hand from its place in the end.
+    attitude_error_rad
+        Angle of the hand from its attitude in the end.
+    closed_form_error_m
+        Largest difference of the error of position to the closed form of an oscillator.
+    largest_torque_nm
+        Largest torque of a motor.
     """
 
     name: ClassVar[str] = "arm-pose"
@@ -61,9 +85,13 @@ class ArmPose(Scenario):
             {"run": run},
             metrics,
             (
-                Promise("end position error, m", metrics["position_error_m"], 1e-4),
-                Promise("end attitude error, rad", metrics["attitude_error_rad"], 1e-4),
-                Promise("difference to the closed form, m", metrics["closed_form_error_m"], exact),
+                Promise.of(
+                    metrics, "position_error_m", "the hand is at its place in the end", 1e-4
+                ),
+                Promise.of(metrics, "attitude_error_rad", "it has its attitude in the end", 1e-4),
+                Promise.of(
+                    metrics, "closed_form_error_m", "errors decay as the closed form says", exact
+                ),
             ),
             _figures(run, error, closed),
             (Animation("The arm", run, ("gripper",)),),

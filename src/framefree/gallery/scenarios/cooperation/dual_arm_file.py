@@ -34,8 +34,18 @@ def published_run(robot: RobotOfFile, **options: Any) -> Outcome:
     }
     same = metrics["mass_difference"] < SAME
     promises = [
-        Promise("coupling error, mean after the start", metrics["published_coupling_error"], 0.02),
-        Promise("control error, mean after the start", metrics["published_control_error"], 0.05),
+        Promise(
+            "the hands keep their coupling, mean after the start",
+            metrics["published_coupling_error"],
+            0.02,
+            "m, rad",
+        ),
+        Promise(
+            "the hand keeps to the circle, mean after the start",
+            metrics["published_control_error"],
+            0.05,
+            "m, rad",
+        ),
     ]
     promises += printed_promises(metrics) if same else ()
     note = (

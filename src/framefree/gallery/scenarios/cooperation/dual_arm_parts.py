@@ -18,6 +18,7 @@ from framefree.control.tasks import (
 )
 from framefree.gallery.machines.dual_arm import CENTER, HOLD, LEFT, RIGHT, dual_arm
 from framefree.gallery.shared.scenario import Promise
+from framefree.look.report.prose import metric_name
 from framefree.machine import Machine
 from framefree.simulate import Run, simulate
 from framefree.simulate.measures import settling_time
@@ -146,8 +147,14 @@ class HoldErrors:
 def printed_promises(metrics: dict[str, float]) -> tuple[Promise, ...]:
     """Return that the figures of a run are those that are published."""
     return tuple(
-        Promise(f"`{key}` is {value} to the printed digits", abs(metrics[key] - value), 5e-5)
+        Promise(
+            f"the published {name} of {value:g} is met to its digits, difference",
+            abs(metrics[key] - value),
+            5e-5,
+            unit or "m, rad",
+        )
         for key, value in PUBLISHED.items()
+        for name, unit in [metric_name(key.removeprefix("published_"))]
     )
 
 

@@ -20,6 +20,26 @@ class TwoArms(Scenario):
     Nothing but the coupling acts on the arms: their motors give the forces of the constraint, and
     no others. First these pull the hands to where they belong, with the closed form of an
     oscillator; from then on they do no work, and the arms swing with constant energy.
+
+    Parameters
+    ----------
+    duration : float
+        How long to simulate, s.
+    dt : float
+        Step of the integrator, s.
+    Kp : float
+        Stiffness of the error's oscillator, 1/s^2.
+    Kd : float
+        Its damping, 1/s.
+
+    Metrics
+    -------
+    coupling_error
+        Largest error of the coupling, m and rad together, once it has settled.
+    closed_form_error_m
+        Largest difference of the error of position to the closed form of an oscillator.
+    energy_drift_j
+        How far the energy moves once the coupling has settled.
     """
 
     name: ClassVar[str] = "two-arms"
@@ -56,9 +76,18 @@ class TwoArms(Scenario):
             {"run": run},
             metrics,
             (
-                Promise("coupling error", metrics["coupling_error"], 1e-6),
-                Promise("difference to the closed form, m", metrics["closed_form_error_m"], 1e-6),
-                Promise("drift of the energy, J", metrics["energy_drift_j"], 1e-3),
+                Promise(
+                    "the hands stay as if they held one body",
+                    metrics["coupling_error"],
+                    1e-6,
+                    "m, rad",
+                ),
+                Promise.of(
+                    metrics, "closed_form_error_m", "errors decay as the closed form says", 1e-6
+                ),
+                Promise.of(
+                    metrics, "energy_drift_j", "the coupling does no work: energy stays", 1e-3
+                ),
             ),
             _figures(run, error, closed),
             (Animation("The arms", run, ("gripper", "second_gripper")),),

@@ -41,6 +41,41 @@ class IdentifyFlight(Scenario):
     every : int
         Rows from the beginning of one prediction to the next, in flights of the Crazyflie that are
         used; a tenth of that in those that judge.
+
+    Metrics
+    -------
+    quad_*_published
+        Share of the variation that the published model leaves unexplained on the stretch
+        not used.
+    quad_*_identified
+        The same of the identified model.
+    quad_mass_over_thrust_coefficient
+        Mass over thrust coefficient, the only ratio of both that a flight tells.
+    quad_delay_s
+        Delay of the inputs that was found.
+    quad_inertia_*
+        Moment of inertia of the quadcopter about this axis, kg m^2, or its deviation.
+    quad_*
+        A parameter of the identified quadcopter.
+    nano_flights_*
+        Number of recorded flights of the Crazyflie that were used, left out, or that judge.
+    nano_constant_velocity_h*
+        Error so many hundredths of a second ahead, predicted by constant velocity.
+    nano_h*
+        Error so many hundredths of a second ahead on flights not used, predicted by the
+        model.
+    nano_inertia_*
+        Moment of inertia of the Crazyflie about this axis, kg m^2, or its deviation.
+    nano_turning_lag_s
+        Lag of the moments that was found.
+    nano_turning_*_not_explained
+        Share of the turning above 3 Hz that is left unexplained on flights not used.
+    nano_*_at_bound
+        Whether this parameter ends at its bound, so that the data do not tell it.
+    nano_*_deviation
+        Standard deviation of this parameter.
+    nano_*
+        A parameter of the identified Crazyflie.
     """
 
     name: ClassVar[str] = "identify-flight"
@@ -93,9 +128,9 @@ class IdentifyFlight(Scenario):
         mean = [float(np.mean([*one.values()])) for one in (before, after)]
         metrics |= {"quad_mean_published": mean[0], "quad_mean_identified": mean[1]}
         metrics |= _of_quad(fits[False])
-        promise = Promise(
-            "quadcopter: mean share of the variation not explained on the stretch not used, "
-            "relative to the published model", mean[1] / mean[0], 1.0,
+        promise = Promise.share(
+            "quadcopter: on the stretch not used less is left unexplained than by the published "
+            "model", mean[1] / mean[0],
         )  # fmt: skip
         words = ", ".join(
             f"{axis.replace('_', ' ')} {before[axis]:.2f} to {after[axis]:.2f}"
@@ -145,8 +180,10 @@ class IdentifyFlight(Scenario):
                     "nano_flights_judging": len(others),
                     "nano_flights_judging_dropped": dropped_others}  # fmt: skip
         share = metrics["nano_h50_position_m"] / metrics["nano_constant_velocity_h50_position_m"]
-        promise = Promise("Crazyflie: position half a second ahead on flights not used, relative "
-                          "to constant velocity", share, 0.6)  # fmt: skip
+        promise = Promise.share(
+            "Crazyflie: the position half a second ahead, on flights not used, is predicted better "
+            "than by constant velocity", share, 0.6,
+        )  # fmt: skip
         left = np.sqrt(((y - judged.y) ** 2).mean(axis=0))
         t = np.arange(1, nano_records.STEPS + 1) * nano_records.PERIOD
         lines = [Line(f"{what} {axis}", t, left[:, 3 * k + i])

@@ -7,6 +7,7 @@ import numpy as np
 
 from framefree.gallery.scenarios.learned.adaptive_chain import ChangedChain, in_span_gap
 from framefree.gallery.scenarios.learned.chain_figures import (
+    TITLES,
     WORDS,
     Curve,
     Runs,
@@ -65,6 +66,81 @@ class LearnedChain(Scenario):
         half of them with what the first half told; 0 leaves this out.
     closed_loop, adaptive : bool
         Whether the law is run, and the adapting law.
+    seed : int
+        Of the noise.
+    duration : float
+        Of each run of the law, s.
+    dt : float
+        Step of the integrator, s.
+    plant : str
+        "native" or "mujoco".
+
+    Metrics
+    -------
+    error_1000
+        Error of the force on unseen motions with all samples, by that force, for the worst
+        kind of motion.
+    error_200
+        The same with few samples.
+    error_ten_rods
+        The same for ten rods, learned from five.
+    error_space
+        The same for motions in space.
+    error_basis
+        The same by the readable basis alone.
+    error_network
+        The same by the network alone.
+    error_in_span_50
+        The same with 50 samples of a fluid that the basis spans.
+    error_world_space
+        The same by the plain network for motions in space.
+    error_world
+        The same by the plain network.
+    error_measured_first_round
+        The same after the first half of the measured runs.
+    error_measured_without_delay
+        The same where the delay is not found.
+    error_measured
+        The same with motions measured as on a real machine.
+    error_*
+        The same for this kind of motion or number of samples.
+    rotation_factor_world
+        By how much the plain network's error changes when the experiment is turned.
+    rotation_factor*
+        By how much an error changes when the experiment is turned: 1 is not at all.
+    data_factor_reached
+        Whether the plain network reached our error at all.
+    data_factor
+        How many times as many samples the plain network needs, or more.
+    untold
+        Terms of the basis that the samples do not tell.
+    dropped
+        Terms of the basis that were dropped.
+    delay_found_s
+        Delay of the inputs that was found.
+    delay_error_s
+        Its error.
+    training_s
+        Time of all training.
+    tracking_gain_*_world
+        How many times better the chain follows with the plain network.
+    tracking_gain_*
+        How many times better the chain follows with what was learned.
+    *_attitude_rms_deg
+        Angle of a rod from its attitude, root of the mean square.
+    *_rms_m
+        Distance of a rod from its place, root of the mean square, in this run.
+    guard_excess_m
+        By how much the guarded chain is farther off than without learning; negative is
+        nearer.
+    guard_bound_m
+        By how much it may be.
+    guard_misfit_excess_n
+        By how much the guarded force is farther from the truth than none.
+    guard_misfit_bound_n
+        By how much it may be.
+    v_rate_gap_*
+        Largest difference between the rate of V and the stated one.
     """
 
     name: ClassVar[str] = "learned-chain"
@@ -231,39 +307,55 @@ def _adaptive_metrics(runs: Runs) -> dict[str, float]:
 
 def _promises(m: dict[str, Any], scenario: LearnedChain) -> tuple[Promise, ...]:
     promises = [
-        Promise(f"error on unseen motions, {scenario.samples} samples", m["error_1000"], 0.02),
-        Promise(f"error on unseen motions, {scenario.few} samples", m["error_200"], 0.04),
-        Promise("error on ten rods", m["error_ten_rods"], 0.03),
-        Promise("error of a basis that spans the fluid, 50 samples", m["error_in_span_50"], 0.015),
-        Promise("turning the experiment changes no error", m["rotation_factor"] - 1, 1e-9),
-        Promise("samples of ours, share of the plain network's", 1 / m["data_factor"], 1 / 20),
-    ]
+        Promise.share(
+            f"{scenario.samples} samples tell forces of unseen motions, error",
+            m["error_1000"],
+            0.02,
+        ),
+        Promise.share(f"{scenario.few} samples tell them, error", m["error_200"], 0.04),
+        Promise.share("what five rods tell serves ten, error", m["error_ten_rods"], 0.03),
+        Promise.share(
+            "50 samples are enough where the basis spans the fluid, error",
+            m["error_in_span_50"],
+            0.015,
+        ),
+        Promise("turning the experiment changes no error, factor less one",
+                m["rotation_factor"] - 1, 1e-9),
+        Promise.at_least("a plain network needs more samples", m["data_factor"], 20, "times"),
+    ]  # fmt: skip
     if "error_measured" in m:
-        promises.append(Promise("error with measured data", m["error_measured"], 0.03))
+        words = "motions measured as on a real machine tell the forces, error"
+        promises.append(Promise.share(words, m["error_measured"], 0.03))
     if scenario.closed_loop:
         promises += [
-            Promise(
-                f"tracking error, {style}: share of that without learning",
-                1 / m[f"tracking_gain_{style}"],
-                1 / gain,
+            Promise.at_least(
+                f"the chain follows better than without learning, {TITLES[style]}",
+                m[f"tracking_gain_{style}"],
+                gain,
+                "times",
             )
             for style, gain in GAINS.items()
         ]
         promises += [
-            Promise("with the guard, rms distance beyond that without learning (m)",
-                    m["guard_excess_m"], m["guard_bound_m"]),
-            Promise("with the guard, misfit beyond that without learning (N)",
-                    m["guard_misfit_excess_n"], m["guard_misfit_bound_n"]),
+            Promise("with the guard it is not much farther off than without learning, rms",
+                    m["guard_excess_m"], m["guard_bound_m"], "m"),
+            Promise("nor are forces missed by much more than without learning",
+                    m["guard_misfit_excess_n"], m["guard_misfit_bound_n"], "N"),
         ]  # fmt: skip
     if scenario.adaptive:
         promises += [
-            Promise(f"rms distance, adapting: {change} (m)", m[f"adaptive_{change}_rms_m"], most)
+            Promise.of(
+                m,
+                f"adaptive_{change}_rms_m",
+                f"adapting, the chain keeps to its path {TITLES[change]}, rms",
+                most,
+            )
             for change, most in ADAPTED.items()
         ]
         promises += [
-            Promise("dV/dt along the loop is the stated rate, in span (W)",
-                    m["v_rate_gap_in_span_w"], 1e-9),
-            Promise("differences of V are the stated rate, s' eps counted (W)",
-                    m["v_rate_gap_differences_w"], 1e-6),
+            Promise("V falls as the law states where the basis spans the fluid, difference",
+                    m["v_rate_gap_in_span_w"], 1e-9, "W"),
+            Promise("V falls as stated with what is not learned counted, difference",
+                    m["v_rate_gap_differences_w"], 1e-6, "W"),
         ]  # fmt: skip
     return tuple(promises)

@@ -59,6 +59,36 @@ class LearnedWall(Scenario):
         Of the noise.
     duration : float
         Of each run of the law, s.
+
+    Metrics
+    -------
+    wrench_error
+        Error of the wrench of unseen presses, by that wrench.
+    place_error_m
+        Error of the wall's place along its normal.
+    normal_error_deg
+        Error of the wall's normal.
+    believed_normal_error_deg
+        Error of the normal that the law believed in before.
+    stiffness_error
+        Relative error of the wall's stiffness.
+    damping_error
+        Relative error of its damping.
+    friction_error
+        Relative error of its friction.
+    slip_speed_error
+        Relative error of the speed below which friction fades.
+    rotation_factor
+        By how much an error changes when the world is moved: 1 is not at all.
+    touching_samples
+        Samples in which the tip touched.
+    force_rms_*
+        Error of the normal force, root of the mean square, without or with what was
+        learned.
+    path_rms_*
+        Distance of the tip from its path, likewise.
+    *_gain_*
+        How many times better this is with what was learned.
     """
 
     name: ClassVar[str] = "learned-wall"
@@ -177,17 +207,31 @@ def _promises(m: dict[str, Any]) -> tuple[Promise, ...]:
     for name in TURNS:
         where = "" if name == "learned" else f", wall turned ({name})"
         polished += [
-            Promise(f"force within 0.6 N rms of 20{where}", m[f"force_rms_{name}_with_n"], 0.6),
-            Promise.at_least(f"force 20 times better{where}", m[f"force_gain_{name}"], 20.0),
-            Promise.at_least(f"path 20 times better{where}", m[f"path_gain_{name}"], 20.0),
+            Promise(
+                f"the force of 20 N is kept, rms{where}", m[f"force_rms_{name}_with_n"], 0.6, "N"
+            ),
+            Promise.at_least(
+                f"the force is kept better than without learning{where}",
+                m[f"force_gain_{name}"],
+                20.0,
+                "times",
+            ),
+            Promise.at_least(
+                f"the path is kept better than without learning{where}",
+                m[f"path_gain_{name}"],
+                20.0,
+                "times",
+            ),
         ]
     return (
-        Promise("wrenches of unseen presses to 2 percent", m["wrench_error"], 0.02),
-        Promise("place of the wall to 0.05 mm", m["place_error_m"], 5e-5),
-        Promise("its normal to 0.05 degrees", m["normal_error_deg"], 0.05),
-        Promise("stiffness to 1 percent", m["stiffness_error"], 0.01),
-        Promise("friction to 1 percent", m["friction_error"], 0.01),
-        Promise("the same in a moved world, to 1e-9", m["rotation_factor"] - 1, 1e-9),
+        Promise.share("wrenches of unseen presses are told, error", m["wrench_error"], 0.02),
+        Promise.of(m, "place_error_m", "the place of the wall is found", 5e-5),
+        Promise.of(m, "normal_error_deg", "its normal is found", 0.05),
+        Promise.share("its stiffness is found, error", m["stiffness_error"], 0.01),
+        Promise.share("its friction is found, error", m["friction_error"], 0.01),
+        Promise(
+            "moving the world changes no error, factor less one", m["rotation_factor"] - 1, 1e-9
+        ),
         *polished,
     )
 

@@ -101,16 +101,21 @@ class BesidePrinted:
     def promises(self, plant: str) -> tuple[Promise, ...]:
         """Return what tells the law from the printed one; rates of V on a native plant only."""
         m, native = self.metrics, plant == "native"
-        promises = [Promise("J s at most 1e-10", m["js_max"], 1e-10)]
+        promises = [
+            Promise("the velocity errors s fit the joints: |J s|", m["js_max"], 1e-10, "m/s")
+        ]
         if native:
-            promises.append(Promise("V falls as stated, to 1e-6", m["lyapunov_rate_error"], 1e-6))
+            words = "V falls as the law states, relative error"
+            promises.append(Promise(words, m["lyapunov_rate_error"], 1e-6))
         if "printed" not in self.runs:
             return tuple(promises)
         violated = m["ignoring_joints_js_max"]
-        promises.append(Promise("with the joints ignored, s violates them", 1e-3, violated))
+        words = "under the printed law, which ignores the joints, s does not fit them"
+        promises.append(Promise.at_least(words, violated, 1e-3, "m/s"))
         if native:
             error = m["ignoring_joints_lyapunov_rate_error"]
-            promises.append(Promise("with the joints ignored V does not", 1e-3, error))
+            words = "and V does not fall as that law states, relative error"
+            promises.append(Promise.at_least(words, error, 1e-3))
         return tuple(promises)
 
     def figure(

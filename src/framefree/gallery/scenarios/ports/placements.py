@@ -184,9 +184,21 @@ class Placements:
         m, n = self.metrics, self.count
         promises = [
             Promise("placements that fail", n - m["placements_ok"], 0),
-            Promise("without avoidance some touch", m["placements_clear_without_avoidance"], n - 1),
-            Promise("no placement touches (depth, m)", -m["placements_clearance_min_m"], 0.0),
-            Promise("the end within 1 mm in all", m["placements_end_error_max_m"], 1e-3),
+            Promise(
+                "placements that are clear without avoidance: not all",
+                m["placements_clear_without_avoidance"],
+                n - 1,
+            ),
+            Promise.of(
+                m,
+                "placements_clearance_min_m",
+                "in no placement the ball is touched",
+                0.0,
+                least=True,
+            ),
+            Promise.of(
+                m, "placements_end_error_max_m", "in all placements the end is on its path", 1e-3
+            ),
         ]
         if self.inside:
             lost = self.inside - m["inside_ok"]

@@ -36,6 +36,30 @@ class Attitude(Scenario):
     The prototype turns about the same point, with other moments of inertia, a spring and a damper
     against rotation. Its potential tr(Pi' (1 - R_E)) needs no angles and has no place where it
     fails; the error must not be a half turn exactly, where it is in (unstable) balance.
+
+    Parameters
+    ----------
+    duration : float
+        How long to simulate, s.
+    dt : float
+        Step of the integrator, s.
+    error_deg : float
+        First error of attitude, degrees.
+    bandwidth : float
+        Of the prototype, rad/s.
+    damping : float
+        Damping ratio of the prototype.
+
+    Metrics
+    -------
+    *_model_energy_rate_error
+        By how much the rate of W misses the one that the model has, for each approach.
+    *_energy_rate_error
+        By how much the rate of W misses what the damper takes, for each approach.
+    *_rms_attitude_deg
+        Error of attitude, root of the mean square, for each approach.
+    *_end_attitude_deg
+        Error of attitude in the end, for each approach.
     """
 
     name: ClassVar[str] = "attitude"
@@ -83,11 +107,15 @@ class Attitude(Scenario):
             },
             promises=(
                 *(
-                    Promise(f"dW/dt is what the damper takes ({name})", wrong[name], 1e-6)
+                    Promise(
+                        f"the error energy falls by what the damper takes ({name} approach), "
+                        "relative error", wrong[name], 1e-6,
+                    )
                     for name in ("energy", "body")
                 ),
                 *(
-                    Promise(f"error at the end, {name} (deg)", float(off[name][-1]), 0.1)
+                    Promise(f"the body has found its reference in the end ({name} approach)",
+                            float(off[name][-1]), 0.1, "°")
                     for name in ("energy", "body")
                 ),
             ),

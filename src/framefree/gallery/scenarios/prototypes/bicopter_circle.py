@@ -63,6 +63,22 @@ class BicopterCircle(Scenario):
     a metre in every axis and a quarter turn of heading; thrusts and tilts run into their limits,
     and the inputs are then those of the allowed hexagons that come closest in the prototype's own
     metric.
+
+    Parameters
+    ----------
+    approach : str
+        How the prototype is imitated: "particle", "body" or "energy".
+    duration : float
+        How long to simulate, s.
+    dt : float
+        Step of the integrator, s.
+
+    Metrics
+    -------
+    limits_active_until_s
+        Last time at which a limit of an input acts.
+    published_difference
+        Largest difference to the published table, in m, rad, J, and N by 14.
     """
 
     name: ClassVar[str] = "bicopter-circle"
@@ -104,13 +120,13 @@ class BicopterCircle(Scenario):
             "published_difference": self._difference(run, off),
         }
         promises = [
-            Promise("no force is missing on the reference (N)", missing.largest_force, 1e-9),
-            Promise("limits active at first, and no longer than 0.8 s",
-                    metrics["limits_active_until_s"] if active[0] else np.inf, 0.8),
+            Promise("no force is missing on the reference", missing.largest_force, 1e-9, "N"),
+            Promise("limits act at first, and soon no longer: until",
+                    metrics["limits_active_until_s"] if active[0] else np.inf, 0.8, "s"),
         ]  # fmt: skip
         if self.approach == "particle" and self.duration >= 5.0:
             promises.append(
-                Promise("the published motion (m, rad, J; N by 14)",
+                Promise("the published motion is met: largest difference in m, rad, J, or N by 14",
                         metrics["published_difference"], 1e-3)
             )  # fmt: skip
         path = run.reference["x"][::20, :3]

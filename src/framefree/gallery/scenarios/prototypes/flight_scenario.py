@@ -136,14 +136,21 @@ class Flown:
             values = self.rms(run)
             made += [
                 Promise(
-                    f"rms {key} error {how} within {share * bar:.4g} {UNITS[key]}",
+                    f"the craft keeps its {key}, flown {how}, rms",
                     values[key],
                     share * bar,
+                    UNITS[key].replace("deg", "°"),
                 )
                 for key, bar in zip(UNITS, self.published.bars, strict=True)
             ]
         asked = max(0.0, -float(self.feasible.margin.min()))
-        made.append(Promise("thrust that the reference asks beyond limits (N)", asked, self.excess))
+        made.append(
+            Promise("the reference asks for no thrust beyond limits", asked, self.excess, "N")
+            if self.excess == 0
+            else Promise(
+                "the reference asks for little thrust beyond limits", asked, self.excess, "N"
+            )
+        )
         return tuple(made)
 
     # ------------------------------------------------------------------ figures
@@ -280,6 +287,53 @@ class FlightScenario(Scenario):
     model: constant in body axes, it pushes the craft and the law is not told. The vehicles had
     observers for it; without one, all of it makes the flips fail. `stiffness` is the share of
     the prototype's stiffness that the law has.
+
+    Parameters
+    ----------
+    approach : str
+        How the prototype is imitated: "particle", "body" or "energy".
+    plant : str
+        "native" or "mujoco".
+    seed : int
+        Of the noise.
+    duration : float
+        How long to simulate, s.
+    lead : float
+        Time over which state and reference are predicted, s; 0 takes the known lag.
+    bias : float
+        Share of the identified wrench that pushes the craft.
+    stiffness : float
+        Share of the prototype's stiffness that the law has.
+
+    Metrics
+    -------
+    rms_*
+        Error of the flight with the observer, root of the mean square.
+    plain_rms_*
+        The same flown without an observer of the unknown wrench.
+    sensed_rms_*
+        The same flown by IMU and cameras.
+    particle_rms_*
+        The same with the approach of the recorded flights.
+    flight_rms_*
+        Printed error of the recorded flight.
+    *lost_s
+        When a flight was lost.
+    *missed_force_n
+        By how much the observer misses the force that acts, root of the mean square over
+        the second half.
+    *missed_moment_nm
+        By how much the observer misses the moment that acts, root of the mean square over
+        the second half.
+    sensed_estimate_rms_*
+        Error of the estimated state in the flight by sensors, root of the mean square.
+    settling_s
+        Time after which the error stays below 5 percent of the first one, with ideal
+        actuators.
+    reference_input_margin_n
+        Least distance of a thrust from its limits along the reference; negative is beyond.
+    reference_beyond_limits_s
+        Time for which the reference asks for thrusts beyond their limits.
     """
 
     approach: str = "particle"

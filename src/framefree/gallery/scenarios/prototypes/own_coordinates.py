@@ -30,6 +30,31 @@ class OwnCoordinates(Scenario):
     written down. The top's attitude is nine numbers that must stay a rotation, the pendulum is
     given twice (by poses on a shaken pivot, and by its Lagrangian), and the sleigh's blade forbids
     velocities, not places. A law drives the pendulum up.
+
+    Parameters
+    ----------
+    duration : float
+        How long to simulate, s.
+    dt : float
+        Step of the integrator, s.
+    shake_m : float
+        Amplitude of the pivot, m.
+    shake_rad_s : float
+        Its frequency, rad/s.
+
+    Metrics
+    -------
+    lagrangian_gap
+        Largest difference of cosine and sine between the pendulum by poses and by its
+        Lagrangian.
+    rotation_gap
+        Largest difference of an entry of the rotation by nine numbers and by a quaternion.
+    rotation_drift
+        How far the nine numbers are from a rotation at most: R R^T less the identity.
+    sleigh_energy_drift
+        How far the sleigh's energy moves, J.
+    driven_error
+        How far cosine and sine of the driven pendulum are from upright in the end.
     """
 
     name: ClassVar[str] = "own-coordinates"
@@ -63,17 +88,19 @@ class OwnCoordinates(Scenario):
             "driven_error": _largest(runs["driven"].x[-1] - UPRIGHT),
         }
         names = {
-            "lagrangian_gap": ("poses and Lagrangian give one motion", 1e-9),
-            "rotation_gap": ("nine numbers and a quaternion give one rotation", 1e-8),
-            "rotation_drift": ("nine numbers stay a rotation", 1e-12),
-            "sleigh_energy_drift": ("the blade does no work, J", 1e-9),
-            "driven_error": ("the law brings the pendulum up", 1e-6),
+            "lagrangian_gap": ("poses and Lagrangian give one motion", 1e-9, ""),
+            "rotation_gap": ("nine numbers and a quaternion give one rotation", 1e-8, ""),
+            "rotation_drift": ("nine numbers stay a rotation", 1e-12, ""),
+            "sleigh_energy_drift": ("the blade does no work: the energy stays", 1e-9, "J"),
+            "driven_error": ("the law brings the pendulum up", 1e-6, ""),
         }
         t = runs["shaken"].t
         return Outcome(
             runs=runs,
             metrics=gaps,
-            promises=tuple(Promise(text, gaps[key], bar) for key, (text, bar) in names.items()),
+            promises=tuple(
+                Promise(text, gaps[key], bar, unit) for key, (text, bar, unit) in names.items()
+            ),
             figures=(
                 Figure.over_time(
                     "The pendulum on its shaken pivot",

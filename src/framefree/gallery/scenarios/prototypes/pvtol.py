@@ -59,6 +59,28 @@ class Pvtol(Scenario):
     Three velocities, two inputs, and thrusts that push sideways when they turn the craft. The
     prototype is matched to that: its centers of inertia, damping and stiffness stand over each
     other so that small errors move with the four poles asked for.
+
+    Parameters
+    ----------
+    approach : str
+        How the prototype is imitated: "particle", "body" or "energy".
+    duration : float
+        How long to simulate, s.
+    dt : float
+        Step of the integrator, s.
+    slow : float
+        Frequency of the slower poles, rad/s.
+    fast : float
+        Frequency of the faster poles, rad/s.
+    damping : float
+        Damping ratio of both.
+
+    Metrics
+    -------
+    pole_error
+        How far a pole is from the one asked for, at worst, 1/s.
+    end_position_m
+        Distance from the reference in the end.
     """
 
     name: ClassVar[str] = "pvtol"
@@ -110,10 +132,10 @@ class Pvtol(Scenario):
                 "end_position_m": float(off[-1]),
             },
             promises=(
-                Promise("no force is missing on the reference (N)", missing, 1e-9),
-                Promise("all matching conditions hold", linear.error, 1e-10),
-                Promise("poles of moving sideways as asked for (1/s)", placed, 1e-5),
-                Promise("error at the end (m)", float(off[-1]), 1e-3),
+                Promise("no force is missing on the reference", missing, 1e-9, "N"),
+                Promise("all matching conditions hold, error", linear.error, 1e-10),
+                Promise("the poles of moving sideways are those asked for", placed, 1e-5, "1/s"),
+                Promise("the craft is on its reference in the end", float(off[-1]), 1e-3, "m"),
             ),
             figures=(
                 Figure(

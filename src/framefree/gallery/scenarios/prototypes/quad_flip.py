@@ -22,6 +22,11 @@ class QuadFlip(FlightScenario):
     limits is promised to be no more than that, and the law gets over it. `slower` stretches time by
     a factor and the way by its square, at the same accelerations: from 1.15 on all thrusts are
     within their limits, and that is promised then.
+
+    Parameters
+    ----------
+    slower : float
+        Factor by which time is stretched.
     """
 
     name: ClassVar[str] = "quad-flip"

@@ -75,6 +75,28 @@ class Scara(Scenario):
     of the tool; gains at the tool bring the tool to the line at once and leave the elbow where it
     is. Both have all the proof there is: with a transport map the error energy falls by what the
     dampers take.
+
+    Parameters
+    ----------
+    dt : float
+        Step of the integrator, s.
+    duration : float
+        How long to simulate, s.
+
+    Metrics
+    -------
+    rms_position_m
+        Error of the tool with gains at the tool, root of the mean square.
+    joints_rms_position_m
+        The same with gains at the joints.
+    joints_settling_s
+        Time after which the tool stays within 1 mm of the line, gains at the joints.
+    settling_s
+        Time after which the tool stays within 1 mm of the line, gains at the tool.
+    published_difference_deg
+        Largest difference to the published joint angles.
+    *_first_energy_j
+        Error energy at first, for each choice of gains.
     """
 
     name: ClassVar[str] = "scara"
@@ -123,11 +145,12 @@ class Scara(Scenario):
                 **{f"{name}_first_energy_j": float(run["W"][0]) for name, run in runs.items()},
             },
             promises=(
-                Promise("dW/dt is what the dampers take", max(wrong.values()), 1e-6),
-                Promise("published angles to their digits (deg)", difference, 6e-4),
+                Promise("the error energy falls by what the dampers take, relative error",
+                        max(wrong.values()), 1e-6),
+                Promise("published angles are met to their digits", difference, 6e-4, "°"),
                 *(
-                    Promise(f"published first energy, {name} (J)",
-                            abs(float(runs[name]["W"][0]) - value), 6e-4)
+                    Promise(f"the published first energy is met, gains at the {name}",
+                            abs(float(runs[name]["W"][0]) - value), 6e-4, "J")
                     for name, value in PUBLISHED_ENERGY.items()
                 ),
             ),

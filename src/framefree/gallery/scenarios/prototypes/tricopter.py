@@ -24,6 +24,12 @@ class Tricopter(FlightScenario):
     Six inputs for six velocities: attitude is independent of position. The moves are those of a
     recorded flight. With ideal actuators the error energy falls exactly by what the prototype's
     dampers take, for the energy approach and, a single body, for the body approach.
+
+    Metrics
+    -------
+    *_energy_rate_error
+        By how much the rate of W misses what the dampers take, for each approach, ideal
+        actuators.
     """
 
     name: ClassVar[str] = "tricopter"
@@ -48,7 +54,12 @@ class Tricopter(FlightScenario):
                 **{f"{name}_energy_rate_error": value for name, value in wrong.items()},
             },
             promises=tuple(
-                Promise(f"dW/dt is what the dampers take ({name} approach)", wrong[name], 1e-6)
+                Promise(
+                    f"the error energy falls by what the dampers take ({name} approach), "
+                    "relative error",
+                    wrong[name],
+                    1e-6,
+                )
                 for name in ("energy", "body")
             ),
             figures=(

@@ -135,6 +135,24 @@ class TricopterLoad(Scenario):
     The plant has eight bodies: craft, three arms turned by servos, three spinning propellers, and
     the load on a ball joint. The law knows two of them, and no dynamics of servos and motors. Six
     inputs, nine velocities: the load swings, and is brought to rest through the craft.
+
+    Parameters
+    ----------
+    approach : str
+        How the prototype is imitated: "particle", "body" or "energy".
+    duration : float
+        How long to simulate, s.
+    plant : str
+        "native" or "mujoco".
+
+    Metrics
+    -------
+    load_rms_position_m
+        Distance of the load from its way, root of the mean square.
+    slowest_pole
+        Real part of the slowest pole, 1/s: negative means that errors decay.
+    settling_s
+        Time after which the swinging load stays within 5 cm of rest.
     """
 
     name: ClassVar[str] = "tricopter-load"
@@ -170,11 +188,11 @@ class TricopterLoad(Scenario):
                 "slowest_pole": float(np.real(linear.poles).max()),
             },
             promises=(
-                Promise("rms error of the load (m)", rms(off["load"]), 0.03),
-                Promise("no force is missing on the reference (N)", missing.largest_force, 1e-9),
-                Promise("all matching conditions hold at hover", linear.error, 1e-9),
+                Promise("the load keeps to its way, rms", rms(off["load"]), 0.03, "m"),
+                Promise("no force is missing on the reference", missing.largest_force, 1e-9, "N"),
+                Promise("all matching conditions hold at hover, error", linear.error, 1e-9),
                 Promise(
-                    "for a reference at rest dW/dt is what the dampers take",
+                    "at rest the error energy falls by what the dampers take, relative error",
                     rate_error(swinging.t, swinging["W"], -swinging["W_loss"]),
                     1e-6,
                 ),

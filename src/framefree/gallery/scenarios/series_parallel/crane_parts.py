@@ -237,7 +237,9 @@ class Tracking:
 def rmse_promises(ours: Tracking) -> tuple[Promise, ...]:
     """Return that errors are at most those of the document's table."""
     return tuple(
-        Promise(f"rmse of {name} at most the document's", rmse, most, UNITS[name])
+        Promise(
+            f"{name} is followed as well as in the document's table, rms", rmse, most, UNITS[name]
+        )
         for name, rmse, most in zip(COORDINATES, ours.rmse().values(), PUBLISHED_RMSE, strict=True)
     )
 
@@ -251,7 +253,10 @@ def apart(one: Run, other: Run) -> float:
 def plants_agree(metrics: dict[str, Any]) -> Promise:
     """Return that both plants move alike."""
     return Promise(
-        "MuJoCo and our plant differ by 1e-3 rad or m", metrics["plant_difference"], 1e-3
+        "the crane moves alike on MuJoCo and on our plant",
+        metrics["plant_difference"],
+        1e-3,
+        "rad, m",
     )
 
 

@@ -65,6 +65,50 @@ class AuvArm(Scenario):
         Step of the three versions, s.
     compare_s : float
         How long they run, s; they begin where the loop has 27 percent of its time behind it.
+
+    Metrics
+    -------
+    skew_residual
+        How far dM/dt - 2C is from skew-symmetric for the two forms that are, at worst.
+    bias_residual
+        How far C v is from the bias for those forms.
+    adjoint_skew_residual
+        How far the plain adjoint form is from skew-symmetric.
+    adjoint_bias_residual
+        How far its C v is from the bias.
+    printed_skew_residual
+        How far the form as printed is from skew-symmetric.
+    printed_bias_residual
+        How far its C v is from the bias.
+    task_pivot_min
+        Least pivot of the task's equations: 0 would be a singular position.
+    end_position_rms_m
+        Distance of the gripper from its path, root of the mean square.
+    end_position_max_late_m
+        Largest distance after the first sixth of the loop.
+    pitch_*_deg
+        Largest and least pitch of the hull.
+    command_jump
+        Largest change of a command from step to step, by those at the steps beside it.
+    thrust_max_n
+        Largest thrust.
+    torque_max_nm
+        Largest torque of a joint.
+    lyapunov_fall
+        V in the end, by V at first.
+    adjoint_lyapunov_rate_error
+        By how much the rate of V misses the stated one with the plain adjoint form,
+        relative.
+    skew_command_jump
+        Largest jump of a command with the skew form.
+    *_command_max
+        Largest command (N, Nm) with the skew form, or in Euler angles.
+    euler_finished
+        Whether the law in Euler angles came to the end.
+    euler_end_s
+        When it ended.
+    skew_end_error_m
+        Distance of the gripper in the end, skew form.
     """
 
     name: ClassVar[str] = "auv-arm"
@@ -178,16 +222,15 @@ def _promises(m: dict[str, Any]) -> tuple[Promise, ...]:
     failed = not m["euler_finished"] or m["euler_command_max"] > 100 * m["skew_command_max"]
     return (
         *residual_promises(m),
-        Promise("gripper within 5 mm rms of its path", m["end_position_rms_m"], 5e-3),
-        Promise("hull passes pitch 90 degrees, to 1 degree", 90 - m["pitch_max_deg"], 1.0),
-        Promise("and -90 degrees", 90 + m["pitch_min_deg"], 1.0),
-        Promise(
-            "no command changes twice as much as at the steps beside it", m["command_jump"], 2.0
-        ),
-        Promise("thrusters within their limits", m["thrust_max_n"], THRUST),
-        Promise("V falls at its stated rate, to 1e-6", m["lyapunov_rate_error"], 1e-6),
+        Promise("the gripper keeps to its path, rms", m["end_position_rms_m"], 5e-3, "m"),
+        Promise.at_least("the hull passes pitch 90 degrees", m["pitch_max_deg"], 89.0, "°"),
+        Promise("and pitch -90 degrees", m["pitch_min_deg"], -89.0, "°"),
+        Promise("no command jumps: change by those at the steps beside it", m["command_jump"], 2.0,
+                "times"),
+        Promise("thrusters keep within their limits", m["thrust_max_n"], THRUST, "N"),
+        Promise("V falls as the law states, relative error", m["lyapunov_rate_error"], 1e-6),
         Promise.at_least(
-            "with the plain adjoint form not, by 1 percent or more",
+            "with the plain adjoint form it does not, relative error",
             m["adjoint_lyapunov_rate_error"], 0.01,
         ),
         Promise.that("in Euler angles the law breaks down, or asks for 100 times as much", failed),
