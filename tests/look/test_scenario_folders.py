@@ -1,5 +1,6 @@
 """Folders of results: new ones, numbered ones, replaced ones; never two results in one."""
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -38,6 +39,21 @@ def test_the_manifest_says_what_there_is(old):
     assert manifest["status"] == status_of(old) == "finished"
     assert manifest["setting_duration"] == 0.3
     assert {*manifest["files"]} == {path.name for path in old.iterdir()}
+
+
+def test_runs_are_written_once_whatever_they_are_called(tmp_path, swing, monkeypatch):
+    """What was written as it went gets its name; a run called `run` has a claim of its own."""
+    monkeypatch.setattr(Run, "save", lambda *_, **__: pytest.fail("written a second time"))
+    made = swing.run
+
+    def renamed(self, progress=None):
+        outcome = made(self, progress)
+        return dataclasses.replace(outcome, runs={"run": outcome.runs["swing-0"]})
+
+    monkeypatch.setattr(swing, "run", renamed)
+    result = run_into(swing(duration=0.1), tmp_path / "one")
+    assert result.ok
+    assert sorted(load(tmp_path / "one").runs) == ["run"]
 
 
 def test_results_are_not_overwritten(old, swing):

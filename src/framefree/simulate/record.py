@@ -1,5 +1,6 @@
 """Collecting rows while a run goes on, in memory and, if asked for, on disk."""
 
+import dataclasses
 import secrets
 import warnings
 from collections.abc import Callable, Sequence
@@ -16,7 +17,7 @@ from framefree.simulate.columns import Channel
 from framefree.simulate.describe import described
 from framefree.simulate.errors import SimulationError
 from framefree.simulate.place import RunPlace
-from framefree.simulate.run import Run, assembled, next_place, tell
+from framefree.simulate.run import Run, RunSetup, assembled, next_place, tell
 from framefree.simulate.storage import Arrays
 
 SECONDS = 2.0
@@ -123,8 +124,10 @@ class Recorder:
         if monotonic() - self._latest > SECONDS:
             self._flush()
 
-    def close(self, status: str, machine: Machine) -> Run:
+    def close(self, status: str, machine: Machine, setup: RunSetup | None = None) -> Run:
         """Return the run, and finish what is on disk.
+
+        `setup` holds the objects that it was made of. Whoever is watching is told this very run.
 
         Raises
         ------
@@ -134,6 +137,7 @@ class Recorder:
         self.meta["status"] = status
         t, arrays = self._between(0)
         run = assembled(t, arrays, self.meta, tuple(self.channels), machine)
+        run = dataclasses.replace(run, setup=setup)
         try:
             table = self._finish(run)
         except OSError as error:

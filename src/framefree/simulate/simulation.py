@@ -297,8 +297,8 @@ class RepeatedSimulation:
                 FramefreeWarning,
                 stacklevel=stack,
             )
-        run = recorder.close("finished" if done else "interrupted", subject)
-        return dataclasses.replace(run, setup=RunSetup(options, scene))
+        status = "finished" if done else "interrupted"
+        return recorder.close(status, subject, RunSetup(options, scene))
 
     def _compiled(self, options: SimulationOptions) -> Segment | None:
         """Return a segment whose code serves a run with these options, if there is one.
