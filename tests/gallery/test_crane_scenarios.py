@@ -129,6 +129,14 @@ def test_from_large_errors_the_table_is_met_within_the_inputs(large):
         assert (table <= (0.124, 0.074, 0.018)).all() == met
 
 
+@pytest.mark.slow
+def test_less_kappa_is_less_from_large_errors_too():
+    found = Crane(start="large", kappa=0.1, duration=0.5).run(progress=False)
+    for run in ("crane", "lambda_one"):
+        assert found.runs[run].meta["law"]["kappa"] == pytest.approx([23.0, 82.0, 90.0])
+    assert any("kappa above" in words for words in broken(found))
+
+
 def test_what_the_bound_allows_is_neither_exceeded_nor_used_up(large, outcome):
     for found in (large, outcome):
         assert -1 < found.metrics["error_over_envelope"] < 0.9

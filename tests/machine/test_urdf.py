@@ -289,7 +289,7 @@ def test_what_moves_nothing_is_ignored_and_shapes_are_kept():
     assert (cylinder.role, cylinder.size.tolist()) == ("collision", [0.1, 2])
     gazebo = "<mu1> of <gazebo> (2 times, first at line 4): settings of Gazebo"
     assert gazebo in machine.ignored
-    motors = "<transmission> of <robot> (at line 6): every joint has a motor of its own"
+    motors = "<transmission> of <robot> (at line 6): joints have motors of their own"
     assert motors in machine.ignored
     assert any("contact is not modelled" in message for message in machine.ignored)
     assert any("mesh files that were not found" in message for message in machine.ignored)

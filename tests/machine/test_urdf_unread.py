@@ -175,7 +175,15 @@ def test_a_ball_of_drake_and_a_fixed_frame_of_isaac():
             '<loop_joint name="l" type="fixed"><link1 link="a"/><link2 link="q"/></loop_joint>',
             "`q` is unknown",
         ),
-        ('<gazebo><joint name="j" type="revolute"/></gazebo>', "write it as <loop_joint"),
+        ('<gazebo><joint name="j" type="revolute"/></gazebo>', "needs an element <child>"),
+        ('<gazebo><joint name="x" type="fixed"/></gazebo>', "taken by another joint"),
+        ('<gazebo><joint type="fixed"/></gazebo>', "needs a `name`"),
+        (
+            '<gazebo><joint name="j" type="fixed"><parent>a</parent><child>q</child></joint>'
+            "</gazebo>",
+            "`q` is unknown",
+        ),
+        ('<gazebo reference="b"><joint name="j" type="fixed"/></gazebo>', "without `reference`"),
         ("<coupling/>", "<coupling> needs <predecessor link"),
         (COUPLING.format("a", "q", 2), "`q` is unknown"),
         (COUPLING.format("a", "b", 0), "must not be zero"),

@@ -31,7 +31,7 @@ def read(
     format: str | None = None,
     mimic: str = "coupled",
     keep_fixed: bool = False,
-    motors: bool = True,
+    motors: bool | Iterable[str] = True,
     without: str | Iterable[str] = (),
     friction_width: float = FRICTION_WIDTH,
     loops: Sidecar | None = None,
@@ -59,9 +59,11 @@ def read(
     keep_fixed : bool
         Keep links that are fixed to another one as bodies with a `Fixed` joint. Otherwise they
         become part of it and stay as frames.
-    motors : bool
-        Whether a URDF or SDFormat machine, which has no actuators, gets a motor on every joint that
-        moves by itself, limited by the joint's effort limit. The floating base gets none.
+    motors : bool, or names of joints
+        Which joints of a URDF or SDFormat machine get a motor, limited by the joint's effort limit:
+        all that move by themselves but the floating base, none, or these. Where a URDF file closes
+        loops and says in <transmission>s or <ros2_control> which joints are driven, True means
+        those.
     without : "actuator", "actuator:NAME", "equality", "tendon", "fluid", "gravcomp", or several
         What to leave out of a MJCF model although it changes the motion; `machine.ignored` says
         so.
@@ -92,8 +94,10 @@ def read(
     >>> ff.read(text).x_names
     ('joint1', 'joint2')
     """
-    names = (without,) if isinstance(without, str) else tuple(without)
-    options = ReadOptions(base, strict, mimic, keep_fixed, motors, names, friction_width)
+    names = _names(without)
+    driven = motors if isinstance(motors, bool) else _names(motors)
+    closed = loops is not None
+    options = ReadOptions(base, strict, mimic, keep_fixed, driven, names, friction_width, closed)
     source = source_of(path_or_text, packages)
     root = parse(source.data, source.name)
     if source.name.endswith(".xacro"):
@@ -117,6 +121,10 @@ def read(
     return replace(
         machine, loops=tuple(replace(loop, tolerance=tolerance) for loop in machine.loops)
     )
+
+
+def _names(given: str | Iterable[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def _closed_by(machine: Machine, loops: Sidecar, kind: str) -> Machine:

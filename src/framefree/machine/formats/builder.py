@@ -7,7 +7,7 @@ child is moved by another joint already closes a loop.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -65,6 +65,8 @@ class MachineBuilder:
     ----------
     remarks, ignored : list of str
         What is doubtful, and what is left out.
+    driven : collection of str
+        Joints that the file says to have motors, if it says so.
     """
 
     def __init__(
@@ -74,8 +76,10 @@ class MachineBuilder:
         joints: Iterable[JointRecord],
         options: ReadOptions,
         problems: Problems,
+        driven: Collection[str] = (),
     ) -> None:
         self.file = file
+        self.driven = driven
         self.options = options
         self.problems = problems
         self.records = {joint.name: joint for joint in joints}
@@ -178,8 +182,8 @@ class MachineBuilder:
         self.problems.raise_if_any(ReadError)
         self._remark_on_limits()
         joints = [body.joint for body in self._bodies.values()]
-        driven = {coupling.target for coupling in couplings}
-        moving = motors(joint for joint in joints if not isinstance(joint.kind, Free))
+        following = {coupling.target for coupling in couplings}
+        moving = motors(self._with_motors(joints))
         settings = {} if gravity is None else {"gravity": gravity}
         with self.problems.at(self.file):
             return Machine(
@@ -188,7 +192,7 @@ class MachineBuilder:
                 frames=tuple(self._frames),
                 loops=tuple(self.loops),
                 couplings=couplings,
-                actuators=tuple(m for m in moving if m.name not in driven and self.options.motors),
+                actuators=tuple(motor for motor in moving if motor.name not in following),
                 name=name,
                 geometry=tuple(self._geometry),
                 collisions=of_shapes(self._geometry),
@@ -197,6 +201,21 @@ class MachineBuilder:
                 **settings,
             )
         raise ReadError(self.problems.messages)
+
+    def _with_motors(self, joints: Sequence[Joint]) -> list[Joint]:
+        """Return the joints that get motors; see `motors` of `framefree.read`."""
+        wanted = self.options.motors
+        able = [joint for joint in joints if joint.nv and not isinstance(joint.kind, Free)]
+        if isinstance(wanted, bool):
+            if not wanted:
+                return []
+            said = [joint for joint in able if joint.name in self.driven]
+            return said if said and (self.loops or self.options.closed) else able
+        names = [joint.name for joint in able]
+        strange = [name for name in wanted if name not in names]
+        if strange:
+            raise ReadError(f"`motors`: {unknown('joint that moves', strange[0], names)}")
+        return [joint for joint in able if joint.name in wanted]
 
     # ------------------------------------------------------------------ bodies and joints
 

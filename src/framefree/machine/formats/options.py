@@ -24,9 +24,11 @@ class ReadOptions:
     strict: bool = False
     mimic: str = "coupled"
     keep_fixed: bool = False
-    motors: bool = True
+    motors: bool | tuple[str, ...] = True
     without: tuple[str, ...] = ()
     friction_width: float = FRICTION_WIDTH
+    closed: bool = False
+    """Whether loops come from another file."""
 
     def __post_init__(self) -> None:
         if not 0 < self.friction_width < float("inf"):

@@ -6,7 +6,7 @@ frame, so that poses are found by following these; "a::b" is frame b of the nest
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -66,6 +66,10 @@ class Scope:
     def is_world(self) -> bool:
         """Whether this is the world itself, where the model frame is the world's."""
         return self.parent is None
+
+    def put(self, poses: Mapping[str, np.ndarray]) -> None:
+        """Take poses (4x4) of frames, seen from the model's, that are known already."""
+        self._poses.update(poses)
 
     def place_of(self, element: Element) -> Place:
         """Return the place of one of the model's elements, for messages."""

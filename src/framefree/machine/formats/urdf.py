@@ -12,6 +12,7 @@ from framefree.machine.formats.records import JointRecord, LinkRecord
 from framefree.machine.formats.source import Source
 from framefree.machine.formats.urdf_couplings import coupled
 from framefree.machine.formats.urdf_elements import RobotElements
+from framefree.machine.formats.urdf_gazebo import closing_joints
 from framefree.machine.machine import Machine
 from framefree.machine.problems import Problems, known_names
 from framefree.machine.tree import unknown
@@ -22,9 +23,14 @@ def read_urdf(source: Source, robot: Element, options: ReadOptions) -> Machine:
     problems = Problems()
     elements = RobotElements(source, robot, problems)
     order = _tree(elements, problems)
+    gazebo = elements.extensions.gazebo_joints if order else ()
+    closing = closing_joints(elements.place, gazebo, order)
     remarks, ignored = elements.left_out(strict=options.strict)
     problems.raise_if_any(ReadError)
-    builder = MachineBuilder(source.name, elements.links, elements.joints, options, problems)
+    joints = [*elements.joints, *closing]
+    driven = elements.extensions.motors
+    builder = MachineBuilder(source.name, elements.links, joints, options, problems, driven)
+    builder.stand_on_world()
     moved_by = {link.name: joint for link, joint in order if joint is not None}
     for record in elements.extensions.couplings:
         builder.couple(coupled(record, moved_by))
@@ -32,6 +38,8 @@ def read_urdf(source: Source, robot: Element, options: ReadOptions) -> Machine:
         builder.add(link, joint, free=options.base == "free")
     for loop in elements.extensions.loops:
         builder.add_loop(loop)
+    for joint in closing:
+        builder.close(joint)
     for frame in elements.extensions.frames:
         builder.add_frame(frame)
     return builder.machine(elements.name, remarks=remarks, ignored=ignored)

@@ -53,7 +53,7 @@ MOVES_NOTHING: dict[str, str | None] = {
     "gazebo/velocityDecay": None,
     "gazebo/kinematic": None,
     "gazebo/static": None,
-    "robot/transmission": "every joint has a motor of its own",
+    "robot/transmission": "joints have motors of their own",
     "robot/ros2_control": "settings of ros2_control",
     "robot/group": "a group of joints",
     "robot/drake:collision_filter_group": "contact is not modelled",
@@ -94,7 +94,7 @@ class RobotElements:
         self.problems = problems
         self.robot = robot
         self._drawn = ShapeReader(source, robot)
-        place = Place(source.name, robot, "<robot>", problems)
+        self.place = place = Place(source.name, robot, "<robot>", problems)
         self.name = place.text("name") or ""
         self._version(place)
         self.extensions = Extensions(place)

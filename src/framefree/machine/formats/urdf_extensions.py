@@ -8,7 +8,7 @@ Loops are written in these published forms:
   `<origin>` in each, and `<axis xyz/>`;
 - `<coupling>` of URDF+, joints that follow others by a ratio: see `urdf_couplings`;
 - `<drake:ball_constraint>` with two bodies and a point on each;
-- `<gazebo>` with a `<joint>` of SDFormat in it: see `sdf_joints`.
+- `<gazebo>` with a `<joint>` of SDFormat in it: see `urdf_gazebo`.
 """
 
 from __future__ import annotations
@@ -48,6 +48,10 @@ class Extensions:
     loops : list of LoopClosureRecord
     couplings : list of CouplingRecord
     frames : list of FrameRecord
+    gazebo_joints : list of Element
+        Joints of SDFormat that close loops; see `urdf_gazebo`.
+    motors : frozenset of str
+        Joints that <transmission> or <ros2_control> says to be driven.
     """
 
     def __init__(self, robot: Place) -> None:
@@ -55,6 +59,8 @@ class Extensions:
         self.loops: list[LoopClosureRecord] = []
         self.couplings: list[CouplingRecord] = []
         self.frames: list[FrameRecord] = []
+        self.gazebo_joints: list[Element] = []
+        self.motors = _driven(robot.element)
         self._springs: dict[str, dict[str, Any]] = {}
         self._refuse()
         for element in robot.element.all("loop_joint", "loop", "drake:ball_constraint"):
@@ -126,7 +132,7 @@ class Extensions:
             self.frames.append(FrameRecord(name, place, link, pose))
 
     def _gazebo(self, place: Place) -> None:
-        """Springs of joints are read; settings that would change the motion are refused."""
+        """Springs of joints are read, and joints that close loops."""
         for tag, field in _SPRINGS.items():
             child = place.element.first(tag)
             if child is not None:
@@ -134,11 +140,31 @@ class Extensions:
                 number = place.inside(child).content_number()
                 self._springs.setdefault(joint, {})[field] = number
         for child in place.element.all("joint"):
+            if place.element.get("reference") is None:
+                self.gazebo_joints.append(child)
+                continue
             place.inside(child).problem(
-                "a <joint> of Gazebo in a URDF file is not supported; write it as "
-                '<loop_joint name="..." type="..."> with <link1 link="..." xyz="..." rpy="..."/>, '
-                '<link2 .../> and <axis xyz="..."/>, or use SDFormat'
+                "a <joint> that closes a loop stands in a <gazebo> without `reference`"
             )
+
+
+def _driven(robot: Element) -> frozenset[str]:
+    """Return the joints of <transmission>s, and those that <ros2_control> commands."""
+    found = [
+        joint
+        for element in robot.children
+        for joint in element.children
+        if joint.tag == "joint"
+        and (
+            element.tag == "transmission"
+            or (
+                element.tag == "ros2_control"
+                and any(child.tag == "command_interface" for child in joint.children)
+            )
+        )
+    ]
+    names = {(joint.attributes.get("name") or "").strip() for joint in found}
+    return frozenset(names - {""})
 
 
 def _loop_ends(loop: Place) -> tuple[str, np.ndarray, str, np.ndarray] | None:

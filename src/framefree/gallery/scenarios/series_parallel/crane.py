@@ -19,7 +19,6 @@ from framefree.gallery.scenarios.series_parallel.crane_large import from_large_e
 from framefree.gallery.scenarios.series_parallel.crane_loop import crane_loop
 from framefree.gallery.scenarios.series_parallel.crane_parts import (
     COORDINATES,
-    GAINS,
     PRINTED_GAINS,
     STARTS,
     UNITS,
@@ -29,6 +28,7 @@ from framefree.gallery.scenarios.series_parallel.crane_parts import (
     joint_path,
     plants_agree,
     rmse_promises,
+    weakened,
 )
 from framefree.gallery.scenarios.series_parallel.crane_task import CraneTask
 from framefree.gallery.scenarios.series_parallel.crane_tip import TipPath
@@ -174,8 +174,8 @@ class Crane(Scenario):
         form, path = closed_form(plant), joint_path(model)
         task = self._task(form, progress)
         if self.start == "large":
-            return from_large_errors(task, model, path)
-        law = RobustControl(model, **{**GAINS, "kappa": self.kappa * np.array(GAINS["kappa"])})
+            return from_large_errors(task, model, path, self.kappa)
+        law = RobustControl(model, **weakened(task.gains, self.kappa))
         ours = task.track(law, path, task.stated_uncertainty(law.embedded))
         with warnings.catch_warnings():
             # That its kappa is too small is what is reported of it.

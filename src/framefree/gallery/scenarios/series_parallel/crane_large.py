@@ -10,7 +10,6 @@ from framefree.control.robust import RobustControl, UncertaintyWarning
 from framefree.gallery.machines.crane import STROKE
 from framefree.gallery.scenarios.series_parallel.crane_parts import (
     COORDINATES,
-    LARGE_GAINS,
     PRINTED_GAINS,
     PUBLISHED_RMSE,
     STARTS,
@@ -20,6 +19,7 @@ from framefree.gallery.scenarios.series_parallel.crane_parts import (
     chosen,
     plants_agree,
     rmse_promises,
+    weakened,
 )
 from framefree.gallery.scenarios.series_parallel.crane_task import CraneTask
 from framefree.gallery.shared.scenario import Outcome, Promise
@@ -31,15 +31,19 @@ MOST = 1.5
 """Largest inputs over those of the same gains with the document's Lambda of 1."""
 
 
-def from_large_errors(task: CraneTask, model: Machine, path: JointPath) -> Outcome:
-    """Track with the document's gains, with ours at its Lambda of 1, and with ours."""
-    law = RobustControl(model, **LARGE_GAINS)
+def from_large_errors(task: CraneTask, model: Machine, path: JointPath, kappa: float) -> Outcome:
+    """Track with the document's gains, with ours at its Lambda of 1, and with ours.
+
+    `kappa` is the share of our kappa that our laws have.
+    """
+    gains = weakened(task.gains, kappa)
+    law = RobustControl(model, **gains)
     ours = task.track(law, path, task.stated_uncertainty(law.embedded))
     with warnings.catch_warnings():
         # That its kappa is too small is what is reported of it.
         warnings.simplefilter("ignore", UncertaintyWarning)
         document = task.track(RobustControl(model, **PRINTED_GAINS), path)
-    slow = task.track(RobustControl(model, **{**LARGE_GAINS, "Lambda": 1.0}), path)
+    slow = task.track(RobustControl(model, **{**gains, "Lambda": 1.0}), path)
     metrics = _metrics(ours, slow, document)
     runs = {"crane": ours.run, "lambda_one": slow.run, "document_gains": document.run}
     promises = _promises(ours, metrics)

@@ -10,11 +10,11 @@ from framefree.control.robust import RobustControl, ultimate_bound
 from framefree.gallery.machines.crane import STROKE, closed_form
 from framefree.gallery.scenarios.series_parallel.crane_parts import (
     COORDINATES,
-    GAINS,
     UNITS,
     chosen,
     first_state,
     joint_path,
+    weakened,
 )
 from framefree.gallery.scenarios.series_parallel.crane_task import CraneTask
 from framefree.simulate import Pulse, Run
@@ -32,8 +32,8 @@ def crane_loop(task: CraneTask, model: Any, kappa: float, name: str) -> Simulati
     that in the second half |s| stays within its bound. It holds where kappa exceeds what is not
     known, and breaks where a share of it does not.
     """
-    sound = RobustControl(model, **GAINS)
-    law = RobustControl(model, **{**GAINS, "kappa": kappa * np.asarray(GAINS["kappa"])})
+    sound = RobustControl(model, **task.gains)
+    law = RobustControl(model, **weakened(task.gains, kappa))
     machine = task.form.machine
     x0, v0 = first_state(machine, task.start)
     metrics: dict[str, Any] = {

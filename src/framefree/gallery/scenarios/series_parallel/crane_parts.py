@@ -65,6 +65,11 @@ PUSH = (0.0, -25.0, 0.0, 0.0, 0.0, 0.0)
 UNITS = {"phi": "rad", "theta": "rad", "delta": "m"}
 
 
+def weakened(gains: dict[str, Any], share: float) -> dict[str, Any]:
+    """Return gains with a share of their kappa."""
+    return {**gains, "kappa": share * np.array(gains["kappa"])}
+
+
 def coordinates_at(t: Any) -> list[Any]:
     """Return (phi, theta, delta) of the path at a time, a casadi expression or numbers."""
     sine = ca.sin if isinstance(t, ca.SX) else np.sin

@@ -9,6 +9,8 @@ import numpy as np
 from framefree.control.robust import RobustControl
 from framefree.gallery.machines.crane import STROKE
 from framefree.gallery.scenarios.series_parallel.crane_parts import (
+    GAINS,
+    LARGE_GAINS,
     PATH,
     PUSH,
     STARTS,
@@ -48,6 +50,11 @@ class CraneTask:
     push_n: float
     plant: str
     progress: bool | None
+
+    @property
+    def gains(self) -> dict[str, Any]:
+        """Our gains for this start."""
+        return LARGE_GAINS if self.start == "large" else GAINS
 
     @property
     def push(self) -> np.ndarray:
