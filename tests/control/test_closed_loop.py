@@ -8,12 +8,13 @@ from scipy.special import mathieu_a, mathieu_b
 from framefree.control.closed_loop import ClosedLoop
 from framefree.control.law import ControlError
 from framefree.control.prototype import PrototypeControl
+from framefree.control.prototype.integral import PrototypeIntegral
 from framefree.control.prototype.tuning import characteristic, free_body, thrust_borne
 from framefree.control.references import JointPath
 from framefree.control.references.flat import FlatReference
 from framefree.control.references.flat_curves import CircleCurve
 from framefree.gallery.machines.multicopters import quadcopter, tricopter
-from framefree.gallery.machines.planar import wheel
+from framefree.gallery.machines.planar import slider, wheel
 from framefree.geometry import Moments
 from framefree.simulate import simulate
 
@@ -124,6 +125,28 @@ def test_transition_is_what_a_run_makes_of_small_errors():
     ends = np.hstack([eps, run.v[:, -1] - v_R])
     slopes = (ends[:3] - ends[3:]) / (2 * size)
     assert np.allclose(slopes, first @ found.transition.T, atol=2e-5)
+
+
+def test_integral_action_adds_its_pole():
+    """e'' = -d e' - k e - z/M and z' = K/M (Mbar e' + T Kbar e): a polynomial of third degree."""
+    M, Mbar, Dbar, Kbar, gain, time = 0.5, 0.8, 3.0, 7.0, 2.0, 0.05
+    straight = [
+        {"slider": Moments.of(value, (0, 0, 0), np.zeros((3, 3)))} for value in (Mbar, Dbar, Kbar)
+    ]
+    law = PrototypeControl(
+        slider(M), *straight, approach="body", integral=PrototypeIntegral(gain, time)
+    )
+    reference = JointPath(law.machine, lambda t: [ca.sin(2 * t)])
+    share = gain / M**2
+    roots = np.roots([1, Dbar / Mbar, Kbar / Mbar + share * Mbar, share * time * Kbar])
+    found = ClosedLoop(law).small_errors(reference, [0.3])
+    assert np.allclose(np.sort_complex(found.eigenvalues[0]), np.sort_complex(roots), atol=1e-9)
+    multipliers = ClosedLoop(law).floquet(reference, np.pi).multipliers
+    assert np.allclose(
+        np.sort_complex(multipliers), np.sort_complex(np.exp(np.pi * roots)), atol=1e-8
+    )
+    with pytest.raises(ControlError, match="laws without memory"):
+        ClosedLoop(law).about_rest()
 
 
 def test_what_does_not_repeat_is_refused():

@@ -10,6 +10,9 @@ that the machine has under the law, the reference held. Where A does not change 
 eigenvalues decide stability. Along a periodic reference those of the error after one period do, the
 Floquet multipliers; eigenvalues of A at single instants ("frozen") are a hint only: along a fast
 reference they may all lie on the left while errors grow, and the other way round.
+
+Where the law has a memory that moves by a rate, such as that of integral action, z = (eps, v - v_R,
+m - m_0) with the memory m_0 that the law begins with, and A has its rows and columns.
 """
 
 from collections.abc import Mapping
@@ -41,8 +44,8 @@ class SmallErrors:
     Attributes
     ----------
     t : (n,)
-    A : (n, 2 nv, 2 nv)
-        dz/dt = A z of z = (eps, dv).
+    A : (n, 2 nv + memory, 2 nv + memory)
+        dz/dt = A z of z = (eps, dv), and what the law remembers.
     missed : (n, nv)
         Acceleration that the law has at no error, less that of the reference. Where it is not zero
         the reference is not a motion of the machine, and errors do not stay zero.
@@ -54,7 +57,7 @@ class SmallErrors:
 
     @property
     def eigenvalues(self) -> np.ndarray:
-        """Frozen eigenvalues (n, 2 nv), 1/s, at each instant those that grow fastest first."""
+        """Frozen eigenvalues (n, size of z), 1/s, at each instant those that grow fastest first."""
         values = np.linalg.eigvals(self.A)
         return np.take_along_axis(values, np.argsort(-np.real(values), axis=1), axis=1)
 
@@ -72,9 +75,9 @@ class Floquet:
     ----------
     period : float
         s.
-    transition : (2 nv, 2 nv)
+    transition : (size of z, size of z)
         From the error at the beginning to that one period later.
-    multipliers : (2 nv,) complex
+    multipliers : (size of z,) complex
         Its eigenvalues, the largest first.
     """
 
@@ -84,7 +87,7 @@ class Floquet:
 
     @property
     def exponents(self) -> np.ndarray:
-        """Mean rates (2 nv,), 1/s, at which errors decay; imaginary parts up to 2 pi/period."""
+        """Mean rates (size of z), 1/s, at which errors decay; imaginary parts to 2 pi/period."""
         return np.log(self.multipliers.astype(complex)) / self.period
 
     @property
@@ -95,12 +98,13 @@ class Floquet:
 
 @dataclass(frozen=True, eq=False)
 class ClosedLoop:
-    """A machine under a law without memory.
+    """A machine under a law.
 
     Parameters
     ----------
     law : Law
-        That follows x, v and a of the machine's joints.
+        That follows x, v and a of the machine's joints; without memory, or with one that moves by a
+        rate.
     machine : Machine, optional
         The plant, with the coordinates and inputs of the law's machine; by default that.
     """
@@ -123,20 +127,27 @@ class ClosedLoop:
                 f"`{plant.name}` must have the coordinates and inputs of `{own.name}`, the law's "
                 "machine"
             )
-        if len(self.law.memory):
-            raise ControlError("small errors are those of laws without memory")
 
     @property
     def plant(self) -> Machine:
         """The machine that moves."""
         return self.law.machine if self.machine is None else self.machine
 
-    def response(self, t: Matrix, x: Matrix, v: Matrix, reference: Mapping[str, Matrix]) -> Any:
-        """Return accelerations (nv) and inputs (nu) at a state and a reference, as expressions."""
-        u = self.law.control(t, x, v, reference, ca.SX(0, 1)).u
+    def response(
+        self, t: Matrix, x: Matrix, v: Matrix, reference: Mapping[str, Matrix], memory: Matrix
+    ) -> tuple[Matrix, Matrix, Matrix]:
+        """Return accelerations (nv), inputs (nu) and the rate of the memory, as expressions."""
+        command = self.law.control(t, x, v, reference, memory)
+        kept = command.memory is None or ca.is_equal(command.memory, memory, 1)
+        if memory.shape[0] and (command.rate is None or not kept):
+            raise ControlError(
+                f"small errors are those of laws in continuous time; the memory of {self.law.name} "
+                "changes from one control period to the next"
+            )
         state = equations(self.plant.tree).at(x, v)
-        a = state.forward(input_load(state, u))
-        return self._numeric(ca.densify(a)), self._numeric(ca.densify(u))
+        a = state.forward(input_load(state, command.u))
+        rate = ca.SX(0, 1) if command.rate is None else command.rate
+        return tuple(self._numeric(ca.densify(ca.SX(part))) for part in (a, command.u, rate))
 
     def _numeric(self, value: Matrix) -> Matrix:
         """Return an expression with the default values of tunable numbers."""
@@ -167,7 +178,7 @@ class ClosedLoop:
         from scipy.integrate import solve_ivp
 
         self._check_periodic(reference, period, start)
-        function, n = self._slopes(reference), 2 * self.plant.nv
+        function, n = self._slopes(reference), 2 * self.plant.nv + len(self.law.memory)
 
         def rate(t: float, columns: np.ndarray) -> np.ndarray:
             return (np.array(function(t)[0]) @ columns.reshape(n, n)).ravel()
@@ -188,12 +199,16 @@ class ClosedLoop:
         missing = [name for name in ("x", "v", "a") if name not in signals]
         if missing:
             raise ControlError(f"small errors need the reference's `{missing[0]}` of all joints")
-        eps, dv = ca.SX.sym("eps", nv), ca.SX.sym("dv", nv)
+        first = np.asarray(self.law.memory, float)
+        size = len(first)
+        eps, dv, dm = ca.SX.sym("eps", nv), ca.SX.sym("dv", nv), ca.SX.sym("dm", size)
         x, v = machine.integrate(signals["x"], eps), signals["v"] + dv
-        a, _ = self.response(t, x, v, signals)
+        a, _, rate = self.response(t, x, v, signals, ca.DM(first) + dm)
         W, _ = equations(machine.tree).deviation(signals["x"], signals["v"], ca.SX(nv, 1))
-        A = ca.blockcat([[-W, ca.SX.eye(nv)], [ca.jacobian(a, eps), ca.jacobian(a, dv)]])
-        zero, z = ca.DM.zeros(2 * nv, 1), ca.vertcat(eps, dv)
+        z = ca.vertcat(eps, dv, dm)
+        moved = ca.horzcat(-W, ca.SX.eye(nv), ca.SX(nv, size))
+        A = ca.vertcat(moved, ca.jacobian(ca.vertcat(a, rate), z))
+        zero = ca.DM.zeros(2 * nv + size, 1)
         outputs = [ca.substitute(value, z, zero) for value in (A, a - signals["a"])]
         return ca.Function("slopes", [t], [ca.densify(value) for value in outputs])
 
@@ -225,8 +240,13 @@ class ClosedLoop:
     def about_rest(self, x_R: Any = None) -> ca.Function:
         """Return the function from the error z (2 nv) about rest at x_R to dz/dt and inputs u.
 
-        d eps/dt follows from d(x_R (+) eps)/dt = A(x) v; the law is held at x_R, at rest.
+        d eps/dt follows from d(x_R (+) eps)/dt = A(x) v; the law is held at x_R, at rest. For laws
+        without memory.
         """
+        if len(self.law.memory):
+            raise ControlError(
+                f"errors about rest are those of laws without memory; {self.law.name} has one"
+            )
         machine, nv = self.plant, self.plant.nv
         x_R = machine.numeric.neutral() if x_R is None else np.asarray(x_R, float)
         z = ca.SX.sym("z", 2 * nv)
@@ -241,7 +261,7 @@ class ClosedLoop:
             moved = ca.solve(ca.densify(along.T @ along), ca.densify(along.T @ rate))
         still = ca.SX(nv, 1)
         reference = {"x": place, "v": still, "a": still}
-        a, u = self.response(ca.SX(0), x, v, reference)
+        a, u, _ = self.response(ca.SX(0), x, v, reference, ca.SX(0, 1))
         return ca.Function(
             "closed", [z], [ca.densify(ca.vertcat(moved, a)), u], ["z"], ["rate", "u"]
         )
