@@ -147,10 +147,11 @@ class ClosedLoop:
         state = equations(self.plant.tree).at(x, v)
         a = state.forward(input_load(state, command.u))
         rate = ca.SX(0, 1) if command.rate is None else command.rate
-        return tuple(self._numeric(ca.densify(ca.SX(part))) for part in (a, command.u, rate))
+        return self._numeric(a), self._numeric(command.u), self._numeric(rate)
 
     def _numeric(self, value: Matrix) -> Matrix:
-        """Return an expression with the default values of tunable numbers."""
+        """Return an expression, dense, with the default values of tunable numbers."""
+        value = ca.densify(ca.SX(value))
         for machine in (self.law.machine, self.plant):
             if len(machine.parameters):
                 defaults = ca.DM(np.asarray(machine.parameters.defaults, float))
