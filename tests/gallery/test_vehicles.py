@@ -131,7 +131,7 @@ def test_they_run_by_name():
 def test_rover_arm():
     outcome = RoverArm(duration=12.0, dt=4e-3).run(progress=False)
     failed = [p.text for p in outcome.promises if not p.holds]
-    assert [text for text in failed if "stated rate" not in text] == []
+    assert [text for text in failed if "law states" not in text] == []
     assert outcome.metrics["lyapunov_rate_error"] < 1e-4
     assert outcome.figures
     assert outcome.animations
@@ -141,7 +141,7 @@ def test_space_arm():
     outcome = SpaceArm(duration=60.0, dt=0.02, mujoco_s=0.0).run(progress=False)
     # The step is four times that of the scenario: momentum drifts 256 times as much.
     failed = [p.text for p in outcome.promises if not p.holds]
-    assert [text for text in failed if "momentum" not in text and "rate" not in text] == []
+    assert [text for text in failed if "momentum" not in text and "law states" not in text] == []
     assert outcome.metrics["momentum_drift"] < 3e-8
     assert "not asked" in outcome.notes[0]
 

@@ -51,7 +51,10 @@ FAULTS = """() => {
           r.bottom > outer.bottom + 1) found.push(["outside", title, words(e)]); });
     const drawn = [...figure.querySelectorAll(
       ".scatterlayer path.js-line, .scatterlayer .point, .scatterlayer .js-fill")];
-    if (!drawn.some((e) => (e.getAttribute("d") || "").length > 3)) found.push(["empty", title]);
+    const solid = figure._fullLayout.scene && figure.querySelector("canvas") &&
+      figure._fullData.some((trace) => trace.x.length > 1);
+    if (!solid && !drawn.some((e) => (e.getAttribute("d") || "").length > 3))
+      found.push(["empty", title]);
   }
   return found;
 }"""

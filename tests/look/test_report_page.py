@@ -49,7 +49,7 @@ def test_a_scenario_tells_all_there_is(swing):
         "the last error is &lt;small&gt;",
         "last error",
         "never inf s",
-        "wall 1.5 s",
+        "time on the clock 1.5 s",
         "duration 0.5 How long to swing, s.",
         "Run swing-1",
         "PD (stiffness 20, damping 3)",

@@ -135,16 +135,12 @@ def _promises(promises: tuple[Promise, ...]) -> str:
     if not promises:
         return ""
     rows = "".join(
-        f'<tr><td class="mark">{_mark(promise.holds)}</td><td>{inline(promise.text)}</td>'
-        f'<td class="value measured">{escape(promise.measured)}</td>'
-        f'<td class="value bound">{escape(promise.limit)}</td></tr>'
+        f'<tr><td class="mark">{_mark(promise.holds)}</td><td>{inline(promise.text)}'
+        f'<div class="figures"><span class="measured">{escape(promise.measured)}</span>'
+        f'<span class="bound">{escape(promise.limit)}</span></div></td></tr>'
         for promise in promises
     )
-    head = '<tr><th></th><th></th><th class="value">measured</th><th class="value">bound</th></tr>'
-    return (
-        f'<section class="card promises"><h3>Promises</h3><div class="scroll"><table>{head}{rows}'
-        "</table></div></section>"
-    )
+    return f'<section class="card promises"><h3>Promises</h3><table>{rows}</table></section>'
 
 
 def _words(page: Page) -> str:

@@ -30,7 +30,7 @@ def plot(figure: Figure, points: int = POINTS) -> dict[str, Any]:
     x_axis: dict[str, Any] = {"title": {"text": plain(figure.x_label)}}
     y_axis: dict[str, Any] = {"title": {"text": plain(figure.y_label)}}
     if logarithmic:
-        y_axis["type"] = "log"
+        y_axis |= {"type": "log", **_decades(figure.lines)}
     if figure.equal:
         y_axis |= {"scaleanchor": "x", "scaleratio": 1}
     layout = {"xaxis": x_axis, "yaxis": y_axis, "showlegend": 1 < len(figure.lines) <= LEGEND}
@@ -63,6 +63,19 @@ def _colors(lines: tuple[Line, ...]) -> list[int]:
         colors.append(own[max(names, key=len)] if names else first)
         more += not names and first == more
     return colors
+
+
+def _decades(lines: tuple[Line, ...]) -> dict[str, Any]:
+    """Return where a logarithmic axis has labels: so few that they do not touch each other.
+
+    Powers of ten over many decades; 1, 2 and 5 over few; all digits where there is less than one.
+    """
+    values = np.concatenate([line.y for line in lines])
+    values = values[np.isfinite(values) & (values > 0)]
+    span = float(np.ptp(np.log10(values))) if len(values) else 0.0
+    if span < 0.7:
+        return {}
+    return {"dtick": "D2" if span < 2.5 else max(int(np.ceil(span / 8)), 1)}
 
 
 def _positive(line: Line) -> Line:

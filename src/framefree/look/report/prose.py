@@ -96,6 +96,8 @@ UNITS = {
 
 def metric_name(key: str) -> tuple[str, str]:
     """Return the name of a metric for people, and its unit: "end rms" and "m" of "end_rms_m"."""
+    if key == "wall_seconds":
+        return "time on the clock", "s"
     for suffix, unit in UNITS.items():
         name = key.removesuffix(f"_{suffix}")
         if name != key:
@@ -140,9 +142,10 @@ def _brief(value: Any) -> str:
         inner = ", ".join(f"{key} {_brief(item)}" for key, item in items.items())
         return f"{kind} ({inner})" if kind and inner else kind or inner
     if isinstance(value, list | tuple):
-        return ", ".join(_brief(item) for item in value) if not _nested(value) else str(value)
+        return ", ".join(
+            f"[{_brief(i)}]" if isinstance(i, list | tuple) else _brief(i) for i in value
+        )
+    if isinstance(value, str):
+        # Functions are recorded by where they were written, which tells a reader nothing.
+        return "a function" if re.search(r"<(lambda|locals)>", value) else value
     return number(value, 6) if isinstance(value, float) else str(value)
-
-
-def _nested(value: Any) -> bool:
-    return any(isinstance(item, list | tuple) for item in value)

@@ -27,7 +27,7 @@ FLAT = 0.25
 VIEW = (0.95, -1.2, 0.62)
 ALONG = ((1.5, -0.42, 0.36), (0.42, -1.5, 0.36), (0.2, -0.75, 1.35))
 """Directions to look from: in general, and at motions in a plane normal to x, y or z."""
-DISTANCE, NEAR = 1.32, 1.2
+DISTANCE, NEAR = 1.42, 1.28
 """Distance of the eye from the middle, in diagonals of the box around everything; the second for
 motions in a plane."""
 OBSTACLE = (0.80, 0.20, 0.25, 0.35)

@@ -207,7 +207,7 @@ class Flown:
             for axis, value, true in zip(
                 "xyz", run["unknown_force"][:, part].T, self._wrench[part], strict=True
             ):
-                lines[f"{axis} observed"] = value
+                lines[axis] = value
                 lines[f"{axis} acting*"] = np.full(len(run.t), true)
             made.append(
                 Figure.over_time(
@@ -215,7 +215,7 @@ class Flown:
                     f"{title} ({unit})",
                     run.t,
                     lines,
-                    caption="The observer starts from zero with the run.",
+                    caption="As observed, and dashed as it acts. The observer starts from zero.",
                 )
             )
         return tuple(made)
@@ -313,7 +313,7 @@ class FlightScenario(Scenario):
         The same flown without an observer of the unknown wrench.
     sensed_rms_*
         The same flown by IMU and cameras.
-    particle_rms_*
+    body_rms_*
         The same with the approach of the recorded flights.
     flight_rms_*
         Printed error of the recorded flight.

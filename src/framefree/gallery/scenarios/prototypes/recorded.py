@@ -89,7 +89,7 @@ class FlightComparison:
             lines = {}
             for i, axis in enumerate("xyz"):
                 lines[f"{axis} measured*"] = measured[:, i]
-                lines[f"{axis} model"] = model[:, i]
+                lines[axis] = model[:, i]
             shown.append(Figure.over_time(title, f"{unit}", self.t, lines))
         return tuple(shown)
 

@@ -320,8 +320,8 @@ class Crane(Scenario):
         x = dict(zip(form.machine.x_names, ours.run.x.T, strict=True))
         paths = {}
         for i, name in enumerate(COORDINATES):
-            paths[f"{name} ({UNITS[name]})"] = x[name]
-            paths[f"wanted {name} *"] = q[i]
+            paths[name] = x[name]
+            paths[f"{name} wanted *"] = q[i]
         forces = {
             label: ours.run.u[:, i]
             for i, label in enumerate(("phi (Nm)", "theta (Nm)", "delta (N)"))

@@ -208,7 +208,7 @@ class Tracking:
             envelope[first:] = bound.envelope(t[first:], self.e[first], self.law.Lambda)
             for i, name in enumerate(COORDINATES):
                 sizes[f"{name} ({UNITS[name]})"] = positive(self.e[:, i])
-                sizes[f"bound of {name} *"] = envelope[:, i]
+                sizes[f"{name} bound *"] = envelope[:, i]
         V = self.run["V"]
         return (
             Figure.over_time(

@@ -163,7 +163,7 @@ def _figures(run: Run, robustness: Robustness, tip: np.ndarray) -> tuple[Figure,
     sizes = {}
     for i, name in enumerate(names):
         sizes[name] = np.where(e[:, i] != 0, np.abs(e[:, i]), np.nan)
-        sizes[f"bound of {name} *"] = envelope[:, i]
+        sizes[f"{name} bound *"] = envelope[:, i]
     return (
         Figure(
             "Path of the tip", "x (m)", "z (m)",

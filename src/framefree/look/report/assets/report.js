@@ -82,7 +82,7 @@
       legend: {orientation: "h", y: 1.0, yanchor: "bottom", x: 0, font: {size: 12}},
       scene: {xaxis: {...axis, ...xaxis}, yaxis: {...axis, ...yaxis}, zaxis: {...axis, ...zaxis},
               aspectmode: "data", dragmode: "orbit",
-              camera: {eye: {x: 0.95, y: -1.4, z: 0.75}, center: {x: 0, y: 0, z: -0.1}}},
+              camera: {eye: {x: 1.2, y: -1.75, z: 0.95}, center: {x: 0, y: 0, z: -0.12}}},
     };
     return Plotly.newPlot(element, traces, layout,
                           {...CONFIG, modeBarButtonsToRemove: ["resetCameraLastSave3d",
@@ -178,14 +178,16 @@
         zerolinecolor: "#b9c4cf", tickfont: {size: 11}, showspikes: false,
         nticks: Math.max(3, Math.round(7 * share))});
       const [x, y, z] = data.aspect;
+      // The legend has room of its own below the picture: a row for an entry on a narrow page.
+      const named = traces.filter((trace) => trace.name && trace.showlegend !== false).length;
+      const rows = Math.ceil(named / Math.max(1, Math.floor(this.element.offsetWidth / 230)));
       // In a narrow window step back, so that the sides are seen.
-      const back = Math.max(1, 1.15 * this.element.offsetHeight / this.element.offsetWidth);
+      const back = Math.max(1, 1.15 * (this.element.offsetHeight - 22 * rows) / this.element.offsetWidth);
       const eye = data.eye.map((value) => back * value);
       const layout = {
-        font: FONT, margin: {l: 0, r: 0, t: 0, b: 0}, paper_bgcolor: "rgba(0,0,0,0)",
+        font: FONT, margin: {l: 0, r: 0, t: 0, b: 22 * rows}, paper_bgcolor: "rgba(0,0,0,0)",
         uirevision: "camera", modebar: TOOLBAR,
-        legend: {orientation: "h", x: 0, y: 0, yanchor: "bottom", font: {size: 12},
-                 bgcolor: "rgba(255,255,255,.7)"},
+        legend: {orientation: "h", x: 0, y: 0, yanchor: "top", font: {size: 12}},
         scene: {xaxis: axis("x", data.ranges[0], x), yaxis: axis("y", data.ranges[1], y),
                 zaxis: axis("z", data.ranges[2], z), aspectmode: "manual", aspectratio: {x, y, z},
                 camera: {eye: {x: eye[0], y: eye[1], z: eye[2]},
