@@ -5,11 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from simulate_machines import pendulum
 
 from framefree.gallery.shared.results import run_into
 from framefree.look.report import ReportError
 from framefree.look.report.compare import compare, load
 from framefree.look.report.page import html
+from framefree.simulate import simulate
 
 
 @pytest.fixture
@@ -106,3 +108,18 @@ def test_what_is_no_result_is_refused(tmp_path):
     (tmp_path / "metrics.json").write_text("[1]")
     with pytest.raises(ReportError, match="holds no metrics"):
         load(tmp_path)
+
+
+def test_all_trajectories_of_a_batch_are_compared(tmp_path):
+    """A difference in the last of them is found, and shown."""
+    machine = pendulum(2)
+    run = simulate(machine, x0=[[1.0, 0.5], [0.2, 0.1], [0.3, 0.0]], duration=0.1, dt=2e-3)
+    bump = np.zeros_like(run.x)
+    bump[2, 20, 1] = 0.25
+    for name, one in (("a", run), ("b", replace(run, x=run.x + bump))):
+        one.save(tmp_path / f"{name}.parquet")
+    found = compare(load(tmp_path / "a.parquet"), load(tmp_path / "b.parquet"))
+    assert found.signals["x.j1 (rad)"] == pytest.approx(0.25)
+    assert found.signals["x.j0 (rad)"] == 0.0
+    assert [figure.title for figure in found.page.figures] == ["Configuration, trajectory 2"]
+    assert "all 3 are compared" in found.page.notes[0]

@@ -224,7 +224,7 @@ def _page_of_runs(scenario: Scenario, runs: Mapping[str, Run], trouble: str) -> 
 def _figures(runs: Mapping[str, Run]) -> tuple:
     """Return the default figures of the last run that has rows."""
     last = [run for run in runs.values() if len(run)][-1:]
-    return tuple(figure for run in last for figure in default_figures(one_trajectory(run)))
+    return tuple(figure for run in last for figure in default_figures(run))
 
 
 def _plain(value: Any) -> Any:

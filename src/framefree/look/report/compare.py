@@ -17,6 +17,8 @@ from framefree.simulate.folder import status_of
 from framefree.simulate.place import UNFINISHED, is_header
 from framefree.simulate.run import Run
 
+Columns = dict[str, tuple[np.ndarray, np.ndarray]]
+"""Values of both runs by column."""
 MOST = 12
 """Most entries of an array that get figures of their own."""
 
@@ -107,21 +109,22 @@ def compare(first: Record, second: Record) -> Comparison:
     )
     figures: list[tuple[float, Figure]] = []
     signals: dict[str, float] = {}
+    notes: list[str] = []
     pairs = _pairs(first, second)
     for name, (a, b) in pairs.items():
         lead = f"{name}: " if len(pairs) > 1 else ""
-        for channel in _shared(a, b):
-            columns = _columns(channel, a, b)
-            apart = {key: _apart(a.t, b.t, values) for key, values in columns.items()}
+        many = _trajectories(a, b)
+        for channel in _shared(*many[0]):
+            at, columns, apart = _farthest(channel, many)
             signals |= {_label(f"{lead}{key}"): value for key, value in apart.items()}
             differing = {key: columns[key] for key, value in apart.items() if value != 0.0}
             size = max((_relative(columns[key], apart[key]) for key in differing), default=0.0)
+            title = f"{lead}{_title(channel)}" + (f", trajectory {at}" if len(many) > 1 else "")
             figures += [
-                (size, figure)
-                for figure in _overlays(
-                    f"{lead}{_title(channel)}", channel, labels, (a, b), differing
-                )
+                (size, figure) for figure in _overlays(title, channel, labels, many[at], differing)
             ]
+        if a.batch is not None or b.batch is not None:
+            notes.append(_of_many(lead, a, b, len(many)))
     figures.sort(key=lambda pair: -pair[0])
     runs = {
         f"{label}: {name}" if len(pairs) > 1 else label: run
@@ -135,6 +138,7 @@ def compare(first: Record, second: Record) -> Comparison:
             "same in both has no figure."
         ),
         runs=runs,
+        notes=tuple(notes),
         tables=_tables(labels, differences, signals),
         figures=tuple(figure for _, figure in figures),
     )
@@ -164,8 +168,43 @@ def _pairs(first: Record, second: Record) -> dict[str, tuple[Run, Run]]:
     names = [name for name in first.runs if name in second.runs]
     if not names and len(first.runs) == len(second.runs) == 1:
         pair = next(iter(first.runs.values())), next(iter(second.runs.values()))
-        return {"run": (one_trajectory(pair[0]), one_trajectory(pair[1]))}
-    return {n: (one_trajectory(first.runs[n]), one_trajectory(second.runs[n])) for n in names}
+        return {"run": pair}
+    return {name: (first.runs[name], second.runs[name]) for name in names}
+
+
+def _trajectories(a: Run, b: Run) -> list[tuple[Run, Run]]:
+    """Return the trajectories of two runs in pairs, as many as both have."""
+    count = min(a.batch or 1, b.batch or 1)
+    return [(one_trajectory(a, k), one_trajectory(b, k)) for k in range(count)]
+
+
+def _farthest(
+    channel: Channel, many: list[tuple[Run, Run]]
+) -> tuple[int, Columns, dict[str, float]]:
+    """Return the pair of trajectories that differs most, its columns, and the largest differences.
+
+    Those are the largest of all pairs.
+    """
+    worst, largest = (0, _columns(channel, *many[0])), -1.0
+    apart: dict[str, float] = {}
+    for k, (a, b) in enumerate(many):
+        columns = _columns(channel, a, b)
+        here = {key: _apart(a.t, b.t, values) for key, values in columns.items()}
+        size = max((_relative(columns[key], d) for key, d in here.items() if d != 0.0), default=0.0)
+        if size > largest:
+            worst, largest = (k, columns), size
+        apart = {key: float(np.fmax(apart.get(key, d), d)) for key, d in here.items()}
+    return *worst, apart
+
+
+def _of_many(lead: str, a: Run, b: Run, count: int) -> str:
+    """Return which trajectories are compared."""
+    sizes = " and ".join(str(run.batch or 1) for run in (a, b))
+    first = f"the first {count}" if (a.batch or 1) != (b.batch or 1) else f"all {count}"
+    return (
+        f"{lead}the runs have {sizes} trajectories; {first} are compared one by one, and figures "
+        "show the one that differs most."
+    )
 
 
 def _shared(a: Run, b: Run) -> list[Channel]:
@@ -177,7 +216,7 @@ def _shared(a: Run, b: Run) -> list[Channel]:
     ]
 
 
-def _columns(channel: Channel, a: Run, b: Run) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def _columns(channel: Channel, a: Run, b: Run) -> Columns:
     arrays = [_array(channel, run).reshape(len(run), -1) for run in (a, b)]
     return {column: (arrays[0][:, i], arrays[1][:, i]) for i, column in enumerate(channel.columns)}
 

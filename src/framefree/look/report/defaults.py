@@ -32,11 +32,7 @@ def run_page(run: Run, title: str = "", trajectory: int = 0, **options: Any) -> 
     """Return the page of a run: figures, and the motion of one of its trajectories."""
     name = title or (run.machine.name if run.machine is not None else "") or "A run"
     notes = []
-    single = one_trajectory(run, trajectory)
-    if run.batch is None:
-        figures = default_figures(single)
-    else:
-        figures = band_figures(run)
+    if run.batch is not None:
         notes.append(
             f"Figures show all {run.batch} trajectories: their median, the band from 5 to 95 "
             f"percent of them, and all. The motion is that of trajectory {trajectory}, counted "
@@ -51,8 +47,8 @@ def run_page(run: Run, title: str = "", trajectory: int = 0, **options: Any) -> 
     return Page(
         title=name,
         runs={"run": run},
-        figures=figures,
-        animations=(default_animation(single),),
+        figures=default_figures(run),
+        animations=(default_animation(one_trajectory(run, trajectory)),),
         notes=tuple(notes),
         trouble=run.meta.get("failure", trouble),
         **options,
@@ -74,7 +70,9 @@ def default_animation(run: Run, title: str = "Motion") -> Animation:
 
 
 def default_figures(run: Run) -> tuple[Figure, ...]:
-    """Return figures of all that a run of one trajectory has recorded."""
+    """Return figures of all that a run has recorded; of many trajectories, as bands."""
+    if run.batch is not None:
+        return band_figures(run)
     figures = [
         *_energy(run),
         *_state(run, "x"),
