@@ -13,9 +13,11 @@ from framefree.control.prototype.tuning import characteristic, free_body, thrust
 from framefree.control.references import JointPath
 from framefree.control.references.flat import FlatReference
 from framefree.control.references.flat_curves import CircleCurve
+from framefree.control.robust import RobustControl
 from framefree.gallery.machines.multicopters import quadcopter, tricopter
 from framefree.gallery.machines.planar import slider, wheel
 from framefree.geometry import Moments
+from framefree.machine import Body, Frame, Joint, JointForce, Loop, Machine, Revolute
 from framefree.simulate import simulate
 
 INERTIA, DAMPING, STIFFNESS = 0.2, 0.3, 1.7
@@ -147,6 +149,77 @@ def test_integral_action_adds_its_pole():
     )
     with pytest.raises(ControlError, match="laws without memory"):
         ClosedLoop(law).about_rest()
+
+
+GAINS = {"Lambda": 3.0, "K": 0.4, "kappa": 0.05, "eps": 0.1}
+
+
+def bars():
+    """A crank of 0.5 m and a rocker of 0.6 m on a ground of 1 m, with a rod of 0.9 m between."""
+    bar = Moments.of_body(1.0, (0.3, 0, 0), np.diag([0.01, 0.1, 0.1]))
+    return Machine(
+        (Body("a", bar), Body("c", bar)),
+        (
+            Joint("crank", Revolute("y"), "world", "a"),
+            Joint("rocker", Revolute("y"), "world", "c", (1.0, 0, 0)),
+        ),
+        (Frame("ea", "a", (0.5, 0, 0)), Frame("ec", "c", (0.6, 0, 0))),
+        loops=(Loop("rod", "distance", "ea", "ec", length=0.9),),
+        actuators=(JointForce("motor", "crank"),),
+        name="bars",
+    )
+
+
+def rocker(crank, sin=np.sin, cos=np.cos, acos=np.arccos, atan2=np.arctan2):
+    """The rocker's angle by the law of cosines."""
+    x, z = 0.5 * cos(crank) - 1.0, -0.5 * sin(crank)
+    far = (x * x + z * z) ** 0.5
+    return acos((far**2 + 0.36 - 0.81) / (1.2 * far)) - atan2(z, x)
+
+
+def test_errors_of_a_closed_chain_decay_as_the_proof_of_its_law_says():
+    """Gamma ds/dt + (dGamma/dt)/2 s = -(K + kappa/eps) s, s = e' + Lambda e, of one coordinate.
+
+    Gamma = 0.19 (1 + (d rocker / d crank)^2) is that of two bars about their pivots.
+    """
+    machine, pace = bars(), 2.0
+    by_casadi = {"sin": ca.sin, "cos": ca.cos, "acos": ca.acos, "atan2": ca.atan2}
+
+    def path(t):
+        crank = -1.2 + 0.3 * ca.sin(pace * t)
+        return [crank, rocker(crank, **by_casadi)]
+
+    def inertia(t):
+        crank, step = -1.2 + 0.3 * np.sin(pace * t), 1e-5
+        return 0.19 * (1 + ((rocker(crank + step) - rocker(crank - step)) / (2 * step)) ** 2)
+
+    reference = JointPath(machine, path)
+    first = np.array([-1.2, rocker(-1.2)])
+    loop = ClosedLoop(RobustControl(machine, **GAINS, start=first))
+    pull = GAINS["K"] + GAINS["kappa"] / GAINS["eps"]
+    moments = np.array([0.1, 0.9])
+    found = loop.small_errors(reference, moments)
+    assert np.abs(found.missed).max() < 1e-9
+    for t, values in zip(moments, found.eigenvalues, strict=True):
+        rate = (inertia(t + 1e-4) - inertia(t - 1e-4)) / 2e-4
+        wanted = sorted([-GAINS["Lambda"], -(pull + rate / 2) / inertia(t)])
+        assert np.allclose(np.sort(values.real), wanted, atol=1e-4)
+    period = 2 * np.pi / pace
+    times = np.linspace(0, period, 200, endpoint=False)
+    decay = pull * period * np.mean([1 / inertia(t) for t in times])
+    multipliers = np.sort(loop.floquet(reference, period).multipliers.real)
+    assert np.allclose(multipliers, sorted(np.exp([-GAINS["Lambda"] * period, -decay])), rtol=1e-5)
+
+
+def test_a_reference_that_opens_loops_is_refused():
+    machine = bars()
+    first = np.array([-1.2, rocker(-1.2)])
+    loop = ClosedLoop(RobustControl(machine, **GAINS, start=first))
+    reference = JointPath(machine, lambda t: [-1.2 + t, float(first[1])])
+    with pytest.raises(ControlError, match="does not keep the loops of `bars`"):
+        loop.small_errors(reference, [0.0, 0.1])
+    with pytest.raises(ControlError, match="errors about rest are those of free velocities"):
+        loop.about_rest(first)
 
 
 def test_what_does_not_repeat_is_refused():

@@ -11,8 +11,9 @@ eigenvalues decide stability. Along a periodic reference those of the error afte
 Floquet multipliers; eigenvalues of A at single instants ("frozen") are a hint only: along a fast
 reference they may all lie on the left while errors grow, and the other way round.
 
-Where the law has a memory that moves by a rate, such as that of integral action, z = (eps, v - v_R,
-m - m_0) with the memory m_0 that the law begins with, and A has its rows and columns.
+Under loops and couplings eps and v are those of independent velocities
+(`framefree.control.error_coordinates`). Where the law has a memory that moves by a rate, such as
+that of integral action, z = (eps, v - v_R, m - m_0) with the memory m_0 that the law begins with.
 """
 
 from collections.abc import Mapping
@@ -23,10 +24,11 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from framefree.control.error_coordinates import ClosedErrors, ErrorCoordinates, TreeErrors
 from framefree.control.law import ControlError, Law
 from framefree.control.references.base import Reference
 from framefree.machine import Machine
-from framefree.motion import equations
+from framefree.motion import State, equations
 from framefree.motion.actuation import input_load
 
 Matrix = Any
@@ -45,7 +47,8 @@ class SmallErrors:
     ----------
     t : (n,)
     A : (n, 2 nv + memory, 2 nv + memory)
-        dz/dt = A z of z = (eps, dv), and what the law remembers.
+        dz/dt = A z of z = (eps, dv), and what the law remembers; n in the place of nv where loops
+        leave n velocities.
     missed : (n, nv)
         Acceleration that the law has at no error, less that of the reference. Where it is not zero
         the reference is not a motion of the machine, and errors do not stay zero.
@@ -106,7 +109,8 @@ class ClosedLoop:
         That follows x, v and a of the machine's joints; without memory, or with one that moves by a
         rate.
     machine : Machine, optional
-        The plant, with the coordinates and inputs of the law's machine; by default that.
+        The plant, with the coordinates and inputs of the law's machine; by default that. Where it
+        has loops or couplings, references must keep them.
     """
 
     law: Law
@@ -114,10 +118,6 @@ class ClosedLoop:
 
     def __post_init__(self) -> None:
         own, plant = self.law.machine, self.plant
-        if own.closed or plant.closed:
-            raise ControlError(
-                f"small errors are those of free velocities; `{plant.name}` has loops or couplings"
-            )
         if (own.x_names, own.v_names, own.u_names) != (
             plant.x_names,
             plant.v_names,
@@ -134,17 +134,16 @@ class ClosedLoop:
         return self.law.machine if self.machine is None else self.machine
 
     def response(
-        self, t: Matrix, x: Matrix, v: Matrix, reference: Mapping[str, Matrix], memory: Matrix
+        self, t: Matrix, state: State, reference: Mapping[str, Matrix], memory: Matrix
     ) -> tuple[Matrix, Matrix, Matrix]:
-        """Return accelerations (nv), inputs (nu) and the rate of the memory, as expressions."""
-        command = self.law.control(t, x, v, reference, memory)
+        """Return accelerations, inputs (nu) and the rate of the memory at a state, symbolically."""
+        command = self.law.control(t, state.joint_x, state.joint_v, reference, memory)
         kept = command.memory is None or ca.is_equal(command.memory, memory, 1)
         if memory.shape[0] and (command.rate is None or not kept):
             raise ControlError(
                 f"small errors are those of laws in continuous time; the memory of {self.law.name} "
                 "changes from one control period to the next"
             )
-        state = equations(self.plant.tree).at(x, v)
         a = state.forward(input_load(state, command.u))
         rate = ca.SX(0, 1) if command.rate is None else command.rate
         return self._numeric(a), self._numeric(command.u), self._numeric(rate)
@@ -163,7 +162,7 @@ class ClosedLoop:
     def small_errors(self, reference: Reference, times: Any) -> SmallErrors:
         """Return the linear equations of small errors at instants (n,), s, of a reference."""
         t = np.atleast_1d(np.asarray(times, float))
-        function = self._slopes(reference)
+        function = self._slopes(reference, t)
         values = [function(moment) for moment in t]
         A = np.array([np.array(value[0]) for value in values])
         return SmallErrors(t, A, np.array([np.array(value[1]).ravel() for value in values]))
@@ -179,7 +178,8 @@ class ClosedLoop:
         from scipy.integrate import solve_ivp
 
         self._check_periodic(reference, period, start)
-        function, n = self._slopes(reference), 2 * self.plant.nv + len(self.law.memory)
+        function = self._slopes(reference, [start])
+        n = function.size1_out(0)
 
         def rate(t: float, columns: np.ndarray) -> np.ndarray:
             return (np.array(function(t)[0]) @ columns.reshape(n, n)).ravel()
@@ -193,25 +193,38 @@ class ClosedLoop:
         values = np.linalg.eigvals(transition).astype(complex)
         return Floquet(period, transition, values[np.argsort(-np.abs(values))])
 
-    def _slopes(self, reference: Reference) -> ca.Function:
-        """From t to A and to what the law misses at no error."""
-        machine, nv, t = self.plant, self.plant.nv, ca.SX.sym("t")
+    def _slopes(self, reference: Reference, times: Any) -> ca.Function:
+        """From t to A and to what the law misses at no error; loops are looked at at `times`."""
+        t = ca.SX.sym("t")
         signals = {name: ca.SX(value) for name, value in reference.at(t).items()}
         missing = [name for name in ("x", "v", "a") if name not in signals]
         if missing:
             raise ControlError(f"small errors need the reference's `{missing[0]}` of all joints")
-        first = np.asarray(self.law.memory, float)
-        size = len(first)
-        eps, dv, dm = ca.SX.sym("eps", nv), ca.SX.sym("dv", nv), ca.SX.sym("dm", size)
-        x, v = machine.integrate(signals["x"], eps), signals["v"] + dv
-        a, _, rate = self.response(t, x, v, signals, ca.DM(first) + dm)
-        W, _ = equations(machine.tree).deviation(signals["x"], signals["v"], ca.SX(nv, 1))
+        errors = self._coordinates(t, signals, times)
+        n, first = errors.size, np.asarray(self.law.memory, float)
+        eps, dv, dm = (
+            ca.SX.sym(name, k) for name, k in zip("evm", (n, n, len(first)), strict=True)
+        )
+        state = errors.state(signals, eps, dv)
+        a, _, rate = self.response(t, state, signals, ca.DM(first) + dm)
         z = ca.vertcat(eps, dv, dm)
-        moved = ca.horzcat(-W, ca.SX.eye(nv), ca.SX(nv, size))
+        moved = ca.horzcat(-errors.turning(signals), ca.SX.eye(n), ca.SX(n, len(first)))
         A = ca.vertcat(moved, ca.jacobian(ca.vertcat(a, rate), z))
-        zero = ca.DM.zeros(2 * nv + size, 1)
-        outputs = [ca.substitute(value, z, zero) for value in (A, a - signals["a"])]
-        return ca.Function("slopes", [t], [ca.densify(value) for value in outputs])
+        zero, missed = ca.DM.zeros(*z.shape), a - errors.of(signals["a"])
+        outputs = [self._numeric(ca.substitute(value, z, zero)) for value in (A, missed)]
+        return ca.Function("slopes", [t], outputs)
+
+    def _coordinates(
+        self, t: Matrix, signals: Mapping[str, Matrix], times: Any
+    ) -> ErrorCoordinates:
+        if not self.plant.closed:
+            return TreeErrors(self.plant)
+        function = ca.Function("state", [t], [ca.densify(signals[name]) for name in ("x", "v")])
+        states = [[np.array(value).ravel() for value in function(moment)] for moment in times]
+        errors = ClosedErrors(self.plant, *states[0])
+        for state in states[1:]:
+            errors.check(*state)
+        return errors
 
     def _check_periodic(self, reference: Reference, period: float, start: float) -> None:
         if not (np.isfinite(period) and period > 0):
@@ -249,6 +262,11 @@ class ClosedLoop:
                 f"errors about rest are those of laws without memory; {self.law.name} has one"
             )
         machine, nv = self.plant, self.plant.nv
+        if machine.closed:
+            raise ControlError(
+                f"errors about rest are those of free velocities; `{machine.name}` has loops or "
+                "couplings"
+            )
         x_R = machine.numeric.neutral() if x_R is None else np.asarray(x_R, float)
         z = ca.SX.sym("z", 2 * nv)
         eps, v = z[:nv], z[nv:]
@@ -262,7 +280,8 @@ class ClosedLoop:
             moved = ca.solve(ca.densify(along.T @ along), ca.densify(along.T @ rate))
         still = ca.SX(nv, 1)
         reference = {"x": place, "v": still, "a": still}
-        a, u, _ = self.response(ca.SX(0), x, v, reference, ca.SX(0, 1))
+        state = equations(machine.tree).at(x, v)
+        a, u, _ = self.response(ca.SX(0), state, reference, ca.SX(0, 1))
         return ca.Function(
             "closed", [z], [ca.densify(ca.vertcat(moved, a)), u], ["z"], ["rate", "u"]
         )
