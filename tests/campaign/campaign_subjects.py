@@ -21,6 +21,7 @@ class Square(CampaignSubject):
     broken: float | None = None
     deadly: float | None = None
     sleepy: float | None = None
+    hungry: float | None = None
     name: str = "square"
     keys: tuple[str, ...] = ("x", "y")
 
@@ -35,6 +36,8 @@ class Square(CampaignSubject):
             os.kill(os.getpid(), signal.SIGKILL)
         if x == self.sleepy:
             time.sleep(60)
+        if x == self.hungry:
+            raise MemoryError("too much")
         return {"square": x * x, "ok": float(x < 7)}
 
     def describe(self):

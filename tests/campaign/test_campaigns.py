@@ -1,5 +1,6 @@
 """Campaigns: every job once, the same bits everywhere, and nothing lost."""
 
+import dataclasses
 import json
 import multiprocessing
 import os
@@ -12,8 +13,16 @@ import numpy as np
 import pytest
 from campaign_subjects import Square, lines, swings
 
-from framefree.campaign import Campaign, CampaignError, Uniform, campaign, success_rate
-from framefree.simulate import simulate
+from framefree.campaign import (
+    Campaign,
+    CampaignError,
+    Integers,
+    Uniform,
+    campaign,
+    success_rate,
+)
+from framefree.campaign.campaigns import variations_of
+from framefree.simulate import RepeatedSimulation, simulate
 
 GRID = {"x": Uniform(0.0, 9.0, 10)}
 
@@ -43,6 +52,17 @@ def test_a_job_that_fails_ends_only_itself(tmp_path):
     assert result.table["cause"][4] == "ValueError: x is broken"
     assert result.worst("square", 1).tolist() == [4]
     assert result.success()[0] == 0.6
+
+
+@pytest.mark.slow
+def test_workers_without_memory_are_replaced_and_their_causes_told(tmp_path):
+    result = campaign(
+        Square(str(tmp_path / "log"), hungry=3.0), GRID, sample="grid", out=tmp_path / "out",
+        workers=2, tries=2,
+    )  # fmt: skip
+    assert np.flatnonzero(result.failed).tolist() == [3]
+    assert result.table["cause"][3] == "MemoryError: too much, 2 times"
+    assert lines(tmp_path / "log").count(3.0) == 2
 
 
 @pytest.mark.slow
@@ -91,7 +111,9 @@ def test_resume_after_a_kill(tmp_path):
 
 def test_another_campaign_is_not_continued(tmp_path):
     campaign(Square(), GRID, sample="grid", out=tmp_path / "out")
-    with pytest.raises(CampaignError, match="another campaign: jobs, vary differ"):
+    with pytest.raises(
+        CampaignError, match=r"another campaign: `jobs` was 10, is 5; `vary.x.count` was 10, is 5"
+    ):
         campaign(
             Square(), {"x": Uniform(0.0, 9.0, 5)}, sample="grid", out=tmp_path / "out", resume=True
         )
@@ -106,6 +128,81 @@ def test_a_damaged_piece_is_run_again(tmp_path):
     (tmp_path / "out/piece-000003.parquet").write_bytes(b"torn")
     result = campaign(Square(), GRID, sample="grid", out=tmp_path / "out", resume=True)
     np.testing.assert_array_equal(result.metrics["square"], np.arange(10.0) ** 2)
+
+
+def test_a_plan_without_a_finished_piece_is_begun_anew(tmp_path):
+    with pytest.raises(CampaignError, match=r"no metric `sqare`; did you mean `square`"):
+        campaign(Square(), GRID, sample="grid", out=tmp_path / "out", metric="sqare")
+    assert campaign(Square(), GRID, sample="grid", out=tmp_path / "out").complete
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"workers": 0}, "`workers` must be a whole number from 1 on, got 0"),
+        ({"tries": 0}, "`tries` must be a whole number from 1 on"),
+        ({"patience": -1.0}, "`patience` must be a time"),
+        ({"patience": float("nan")}, "`patience` must be a time"),
+        ({"cluster": "tcp://a:1", "local_cluster": 2}, "not both"),
+        ({"runs": 0}, "`runs` must be a whole number from 1 on, got 0"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(tmp_path, options, words):
+    with pytest.raises(CampaignError, match=words):
+        campaign(Square(), GRID, sample="grid", out=tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_campaign_in_which_all_fails_is_told(tmp_path):
+    result = campaign(Square(broken=1.0), {"x": "1,1"}, runs=2, out=tmp_path / "out")
+    assert result.failed.all()
+    assert result.success()[0] == 0.0
+
+
+def test_what_a_metric_raises_ends_one_run_only(tmp_path):
+    def picky(run):
+        if (run.x[:, -1, 0] > 0).any():
+            raise ZeroDivisionError("of a metric")
+        return run.x[:, -1, 0]
+
+    subject = dataclasses.replace(swings(), metrics={"picky": picky})
+    first = subject.machine.x_names[0]
+    vary = {f"x0.{first}": Uniform(-1.0, 1.0, 4)}
+    result = campaign(subject, vary, sample="grid", out=tmp_path / "out")
+    assert result.failed.tolist() == [False, False, True, True]
+    assert result.table["cause"][3] == "ZeroDivisionError: of a metric"
+
+
+def test_an_interrupted_run_does_not_count(tmp_path, monkeypatch):
+    """Ctrl-C ends a simulation early without an error; its numbers are not those of the run."""
+    subject = swings()
+    plain = RepeatedSimulation.run
+
+    def interrupted(self, *given, **options):
+        run = plain(self, *given, **options)
+        run.meta["status"] = "interrupted"
+        return run
+
+    monkeypatch.setattr(RepeatedSimulation, "run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        campaign(subject, {"seed": "0:9"}, runs=3, out=tmp_path / "out")
+    assert not list((tmp_path / "out").glob("piece-*"))
+
+
+def test_ranges_follow_what_a_setting_takes(tmp_path):
+    """Whole numbers for seeds, any number for masses, however the range is written."""
+    subject = swings()
+    mass = f"{subject.machine.bodies[0].name}.mass"
+    vary = variations_of(subject, {"seed": "0:9", mass: "1:2"})
+    assert vary == {"seed": Integers(0, 9), mass: Uniform(1.0, 2.0)}
+    with pytest.raises(CampaignError, match="`seed` takes whole numbers"):
+        variations_of(subject, {"seed": "0.5:9"})
+    with pytest.raises(CampaignError, match="must be a number, got `heavy`"):
+        variations_of(subject, {mass: "1,heavy"})
+    with pytest.raises(CampaignError, match="must be a whole number from 0 on, got `-3`"):
+        variations_of(subject, {"seed": "-3:9"})
+    with pytest.raises(CampaignError, match="must vary by a range or a variation"):
+        variations_of(subject, {mass: 3.0})
 
 
 def test_unknown_settings_are_refused(tmp_path):

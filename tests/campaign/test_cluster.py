@@ -50,6 +50,11 @@ def test_no_scheduler_is_told(tmp_path, monkeypatch):
         campaign(Square(), GRID, sample="grid", out=tmp_path / "no", local_cluster=-1)
 
 
+def test_addresses_without_a_port_are_refused(tmp_path):
+    with pytest.raises(CampaignError, match=r"tcp://HOST:PORT, got `foo`"):
+        campaign(Square(), GRID, sample="grid", out=tmp_path / "out", cluster="foo")
+
+
 class Versions:
     """A client whose workers have other versions."""
 

@@ -83,12 +83,29 @@ def test_the_search_goes_on_after_it_has_settled():
 
 
 def test_mistakes_are_told(tmp_path):
-    with pytest.raises(CampaignError, match="no metric `hight`; it has: `height`"):
+    with pytest.raises(CampaignError, match=r"no metric `hight`; did you mean `height`\?"):
         falsify(Hill(), RANGES, metric="hight", out=tmp_path / "out")
     words = ["campaign", "crane", "--vary", "arm.mass=59.0:61.0", "--metric", "bound_used"]
     done = framefree_command(*words, "--search", "best", "--out", str(tmp_path / "no"))
     assert done.returncode == 2
     assert "must be worst" in done.stderr
+
+
+def test_the_search_leaves_the_global_generator_alone():
+    np.random.seed(7)  # noqa: NPY002
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    Evolution(3, seed=0).ask()
+    np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", [{"workers": 2}, {"local_cluster": 2}])
+def test_searches_on_workers_have_the_same_bits(tmp_path, where):
+    here = falsify(Hill(), RANGES, metric="height", out=tmp_path / "here", runs=60)
+    there = falsify(Hill(), RANGES, metric="height", out=tmp_path / "there", runs=60, **where)
+    for one, other in ((here.search, there.search), (here.random, there.random)):
+        for name, column in one.campaign.table.items():
+            np.testing.assert_array_equal(column, other.campaign.table[name])
 
 
 @pytest.mark.slow

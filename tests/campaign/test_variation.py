@@ -68,3 +68,33 @@ def test_grids_take_all_combinations():
     assert sorted(pairs) == [(a, p) for a in (0.0, 0.5, 1.0) for p in ("x", "y")]
     free = {"a": Uniform(0.0, 1.0), "b": Uniform(0.0, 1.0)}
     assert len(sampled(free, "grid", 100)["a"]) == 100
+
+
+def test_counted_values_are_those_of_the_grid_however_they_are_sampled():
+    vary = {"a": Uniform(0.0, 1.0, 3), "b": LogUniform(1.0, 100.0, 3)}
+    for how in ("sobol", "random"):
+        columns = sampled(vary, how, 64)
+        assert set(columns["a"].tolist()) == {0.0, 0.5, 1.0}
+        np.testing.assert_allclose(np.unique(columns["b"]), [1.0, 10.0, 100.0])
+
+
+def test_whole_numbers_where_a_key_takes_them():
+    assert parsed("mass=1:2", whole=False)[1] == Uniform(1.0, 2.0)
+    assert parsed("bodies=2:10:5", whole=True)[1] == Choice((2, 4, 6, 8, 10))
+    for text in ("bodies=2:10:4", "bodies=1.5:3.0", "bodies=normal:3:1"):
+        with pytest.raises(CampaignError, match="`bodies` takes whole numbers"):
+            parsed(text, whole=True)
+
+
+def test_grids_count_choices_and_whole_numbers():
+    assert len(sampled({"a": Uniform(0.0, 1.0), "p": Choice(("x", "y"))}, "grid", 100)["a"]) == 100
+    columns = sampled({"a": Uniform(0.0, 1.0, 3), "seed": Integers(0, 50)}, "grid", None)
+    assert len(columns["a"]) == 150
+    assert set(columns["seed"].tolist()) == set(range(50))
+    with pytest.raises(CampaignError, match="100 combinations of counted values, more than `runs`"):
+        sampled({"a": Uniform(0.0, 1.0, 10), "b": Uniform(0.0, 1.0, 10)}, "grid", 50)
+
+
+def test_samples_say_what_they_need():
+    with pytest.raises(CampaignError, match=r"give `runs` \(`--runs N`\)"):
+        sampled({"a": Uniform(0.0, 1.0)}, "sobol", None)

@@ -63,3 +63,14 @@ def test_subjects_that_cannot_be_sent(tmp_path):
     here = campaign(swings(), {"seed": "0:100"}, runs=3, out=tmp_path / "here")
     there = campaign(made, {"seed": "0:100"}, runs=3, out=tmp_path / "there")
     np.testing.assert_array_equal(here.metrics["last"], there.metrics["last"])
+
+
+def test_steps_of_variable_length_are_made_one_by_one():
+    subject = swings()
+    options = {k: v for k, v in subject.options.items() if k not in ("noise", "delay")}
+    adaptive = dataclasses.replace(subject, options={**options, "integrator": "adaptive"})
+    first = subject.machine.x_names[0]
+    assert not adaptive.together((f"x0.{first}",))
+    results = adaptive.run_many([{f"x0.{first}": 0.1}, {f"x0.{first}": 0.2}])
+    assert [result.cause for result in results] == ["", ""]
+    assert results[0].metrics["last"] != results[1].metrics["last"]

@@ -1,15 +1,15 @@
 """`campaign`: many runs, each counted once, and what comes of them."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from framefree.campaign.cluster import DaskCluster
+from framefree.campaign.engines import Engine, EngineChoice
 from framefree.campaign.errors import CampaignError
 from framefree.campaign.records import THINNED, Record
 from framefree.campaign.statistics import success_rate
@@ -21,9 +21,8 @@ from framefree.campaign.store import (
     read_records,
     read_table,
 )
-from framefree.campaign.subject import CampaignSubject, Finished, checked_keep
-from framefree.campaign.variation import Variation, parsed, sampled
-from framefree.campaign.workers import Done, WorkerPool
+from framefree.campaign.subject import CampaignSubject, Finished, checked_keep, unknown_metric
+from framefree.campaign.variation import Choice, Integers, Variation, parsed, sampled
 from framefree.simulate.describe import described, versions
 
 PIECE = 256
@@ -91,7 +90,12 @@ class Campaign:
         }
 
     def success(self, metric: str = "ok") -> tuple[float, float, float]:
-        """Return the share of jobs whose metric is true, and its 95 percent interval."""
+        """Return the share of jobs whose metric is true, and its 95 percent interval.
+
+        Without promises, "ok" is that a job came to its end.
+        """
+        if metric == "ok" and metric not in self.metrics:
+            return success_rate(int((~self.failed).sum()), len(self.failed))
         values = self._metric(metric).astype(float)
         return success_rate(int(np.nansum(values > 0)), len(values))
 
@@ -108,8 +112,7 @@ class Campaign:
 
     def _metric(self, name: str) -> np.ndarray:
         if name not in self.metrics:
-            known = ", ".join(f"`{key}`" for key in self.metrics)
-            raise CampaignError(f"the campaign has no metric `{name}`; it has: {known}")
+            raise unknown_metric("the campaign", name, self.metrics)
         return self.metrics[name]
 
 
@@ -128,6 +131,7 @@ def campaign(
     patience: float = 3600.0,
     cluster: str | None = None,
     local_cluster: int = 0,
+    metric: str = "",
     progress: Progress | None = None,
 ) -> Campaign:
     """Run a subject many times with settings that vary.
@@ -137,7 +141,8 @@ def campaign(
     subject : CampaignSubject
         `Simulations`, or a scenario of the gallery as `framefree campaign` makes it.
     vary : mapping of str to Variation or str
-        What varies: `Uniform`, `Normal`, `Integers`, ..., or a text such as "0.5:2" or "0:1000".
+        What varies: `Uniform`, `Normal`, `Integers`, ..., or a text such as "0.5:2" or "0:1000"
+        (whole numbers for seeds and settings that take whole numbers alone).
     out : path
         New folder. Every finished piece is there at once; the manifest is written last.
     sample : "sobol", "random", "grid" or "saltelli"
@@ -147,7 +152,8 @@ def campaign(
         Of the sample.
     workers : int
         Threads of a compiled batch; processes on this machine, for settings that do not vary
-        inside one.
+        inside one. With one worker runs are made in this process, which nothing replaces where one
+        of them ends it or hangs.
     keep : "metrics", "thinned" or "full"
         What is kept of each run: metrics only; also a record of 101 rows, from which the report
         draws bands over time; or all that was recorded.
@@ -160,6 +166,8 @@ def campaign(
         `cluster`). The same campaign, the same bits.
     local_cluster : int
         Or so many workers of a Dask cluster that is started on this machine.
+    metric : str, optional
+        One that is asked for afterwards: a campaign whose runs do not have it ends at once.
     progress : callable, optional
         Called with finished, all and failed jobs, seconds, and jobs finished in these.
 
@@ -173,7 +181,9 @@ def campaign(
     CampaignError
         If it cannot start, or its folder cannot be written.
     """
+    choice = EngineChoice(workers, tries, patience, cluster, local_cluster)
     variations = variations_of(subject, vary)
+    subject.check_metric(metric)
     columns = sampled(variations, sample, runs, seed)
     count = len(next(iter(columns.values())))
     batch = subject.together(tuple(columns))
@@ -188,18 +198,10 @@ def campaign(
         "piece": PIECE if batch else 1,
         "version": versions().get("framefree", ""),
     }
+    engine = choice.engine(subject, batch, keep)
     store = Store(out, plan, resume=resume)
     try:
-        engine: Engine
-        if cluster is not None or local_cluster:
-            engine = DaskCluster(
-                subject, cluster, local_cluster, keep=keep, tries=tries, patience=patience
-            )
-        elif batch or workers <= 1:
-            engine = HereEngine(subject, keep, workers)
-        else:
-            engine = WorkerPool(subject, workers, keep=keep, tries=tries, patience=patience)
-        _run(engine, store, pieces, progress)
+        _run(engine, store, pieces, progress, metric)
         store.finish(count)
     finally:
         store.release()
@@ -215,10 +217,18 @@ def variations_of(
             "`vary` must map what varies to a range or a variation, such as "
             f"{{'spin': '100:200'}}, got {vary!r}"
         )
-    made = {k: parsed(f"{k}={v}")[1] if isinstance(v, str) else v for k, v in vary.items()}
-    if not made:
-        raise CampaignError("a campaign needs something that varies: give `vary`")
-    subject.check(tuple(made))
+    if not vary:
+        raise CampaignError("a campaign needs something that varies: give `vary` (`--vary`)")
+    subject.check(tuple(vary))
+    made: dict[str, Variation] = {}
+    for key, what in vary.items():
+        one = parsed(f"{key}={what}", subject.whole(key))[1] if isinstance(what, str) else what
+        if not isinstance(one, Variation):
+            raise CampaignError(f"`{key}` must vary by a range or a variation, got {one!r}")
+        least = (one.low,) if isinstance(one, Integers) else ()
+        for value in one.values if isinstance(one, Choice) else least:
+            subject.check_value(key, value)
+        made[key] = one
     return made
 
 
@@ -262,36 +272,20 @@ def _pieces(columns: Mapping[str, np.ndarray], size: int) -> list[JobPiece]:
     return [JobPiece(k, first, tuple(rows[first : first + size])) for k, first in enumerate(starts)]
 
 
-class Engine(Protocol):
-    """Something that runs pieces of jobs, each once, and hands them on as they are finished."""
-
-    def run(self, pieces: Iterable[JobPiece], done: Done) -> None:
-        """Run all pieces; `done` is called for each, in this process."""
-        ...
-
-
-@dataclass(frozen=True)
-class HereEngine:
-    """Runs pieces in this process, each as one compiled batch where that is possible."""
-
-    subject: CampaignSubject
-    keep: str
-    threads: int
-
-    def run(self, pieces: Iterable[JobPiece], done: Done) -> None:
-        """Run all pieces."""
-        for piece in pieces:
-            done(piece, self.subject.run_many(piece.rows, keep=self.keep, threads=self.threads))
-
-
-def _run(engine: Engine, store: Store, pieces: list[JobPiece], progress: Progress | None) -> None:
+def _run(
+    engine: Engine, store: Store, pieces: list[JobPiece], progress: Progress | None, metric: str
+) -> None:
     """Run the pieces that are missing."""
     missing = store.missing(pieces)
     total = sum(len(piece.rows) for piece in pieces)
     count = ProgressCount(total, progress, total - sum(len(piece.rows) for piece in missing))
 
     def done(piece: JobPiece, results: list[Finished]) -> None:
+        for result in results:
+            result.check_metric(metric)
         store.keep(piece, results)
         count.add(results)
 
-    engine.run(missing, done)
+    if missing:
+        with engine:
+            engine.run(missing, done)

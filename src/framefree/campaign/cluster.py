@@ -8,21 +8,22 @@ between the same versions only; workers that have others are refused.
 
 import logging
 import pickle
+import re
 import tempfile
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any
+from typing import Any, Self
 
 from framefree.campaign.errors import CampaignError
 from framefree.campaign.extras import needed
 from framefree.campaign.made import sendable
 from framefree.campaign.records import METRICS
 from framefree.campaign.store import JobPiece
-from framefree.campaign.subject import CampaignSubject, Finished
+from framefree.campaign.subject import CampaignSubject, Finished, cause_of
 from framefree.campaign.workers import Done, SplitPieces
 from framefree.simulate.describe import versions
 
@@ -32,7 +33,7 @@ POLL = 0.002
 """Seconds between two looks at what is finished."""
 CONNECT = 20.0
 """Seconds in which a scheduler must answer, and a cluster must have a worker."""
-SAME = ("framefree", "python", "numpy", "scipy", "casadi", "llvmlite", "machine")
+SAME = ("framefree", "python", "numpy", "scipy", "casadi", "llvmlite", "mujoco", "machine")
 """What must be the same on all workers, for results to have the same bits."""
 
 _subjects: dict[str, CampaignSubject] = {}
@@ -104,6 +105,11 @@ class DaskCluster:
     ) -> None:
         if address is None and local < 1:
             raise CampaignError(f"`local_cluster` must be a whole number from 1 on, got {local}")
+        if address is not None and not re.fullmatch(r"\w+://.+:\d+", address):
+            raise CampaignError(
+                "`cluster` must be the address of a Dask scheduler, tcp://HOST:PORT, got "
+                f"`{address}`"
+            )
         self.address, self.local = address, local
         self.keep, self.tries, self.patience = keep, tries, patience
         self._dask = needed("distributed", "a campaign on a cluster")
@@ -113,24 +119,31 @@ class DaskCluster:
 
     def run(self, pieces: Iterable[JobPiece], done: Done) -> None:
         """Run all pieces; `done` is called for each in this process as it is finished."""
-        waiting = deque(_Sent(piece, 0) for piece in pieces)
-        if not waiting:
-            return
+        waiting, client = deque(_Sent(piece, 0) for piece in pieces), self._client
         whole, sent = SplitPieces(done), {}
-        with self._connected() as client:
-            self._check_versions(client)
-            while waiting or sent:
-                for _ in range(self._room(client) - len(sent)):
-                    if waiting:
-                        task = waiting.popleft()
-                        sent[self._submit(client, task)] = task
-                for future in self._finished(list(sent)):
-                    self._take(client, future, sent.pop(future), waiting, whole)
-                for future, task in list(sent.items()):
-                    if time.monotonic() - task.since > self.patience:
-                        self._end(client, future)
-                        cause = f"no answer in {self.patience:g} s"
-                        self._lost(sent.pop(future), cause, waiting, whole)
+        while waiting or sent:
+            for _ in range(self._room(client) - len(sent)):
+                if waiting:
+                    task = waiting.popleft()
+                    sent[self._submit(client, task)] = task
+            for future in self._finished(list(sent)):
+                self._take(client, future, sent.pop(future), waiting, whole)
+            for future, task in list(sent.items()):
+                if time.monotonic() - task.since > self.patience:
+                    self._end(client, future)
+                    cause = f"no answer in {self.patience:g} s"
+                    self._lost(sent.pop(future), cause, waiting, whole)
+
+    def __enter__(self) -> Self:
+        """Connect, and refuse workers of other versions."""
+        with ExitStack() as stack:
+            self._client = stack.enter_context(self._connected())
+            self._check_versions(self._client)
+            self._open = stack.pop_all()
+        return self
+
+    def __exit__(self, *what: object) -> None:
+        self._open.close()
 
     # ------------------------------------------------------------------ the cluster
 
@@ -153,10 +166,12 @@ class DaskCluster:
                 try:
                     yield client
                 finally:
-                    client.close(timeout=2)
+                    with suppress(TimeoutError):  # whatever had to be finished is finished
+                        client.close(timeout=2)
             finally:
                 if cluster is not None:
-                    cluster.close(timeout=10)
+                    with suppress(TimeoutError):
+                        cluster.close(timeout=CONNECT)
 
     def _local_cluster(self, scratch: str) -> Any:
         # We count how often a job was tried; Dask need not.
@@ -247,7 +262,9 @@ class DaskCluster:
         if future.status == "error":
             error = future.exception()
             killed = isinstance(error, self._dask.scheduler.KilledWorker)
-            cause = "its workers ended" if killed else f"{type(error).__name__}: {error}"
+            if isinstance(error, CampaignError):
+                raise error
+            cause = "its workers ended" if killed else cause_of(error)
             self._lost(task, cause, waiting, whole)
             return
         self._again(client, task, waiting)

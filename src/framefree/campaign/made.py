@@ -52,6 +52,18 @@ class SubjectFrom(CampaignSubject):
         """Refuse settings that cannot vary."""
         self.subject.check(keys)
 
+    def whole(self, key: str) -> bool | None:
+        """Whether a setting takes whole numbers, or any number."""
+        return self.subject.whole(key)
+
+    def check_value(self, key: str, value: Any) -> None:
+        """Refuse a value that a setting cannot have."""
+        self.subject.check_value(key, value)
+
+    def check_metric(self, name: str) -> None:
+        """Refuse a metric that runs will not have."""
+        self.subject.check_metric(name)
+
     def together(self, keys: Sequence[str]) -> bool:
         """Whether these keys vary inside one compiled batch."""
         return self.subject.together(keys)

@@ -13,7 +13,7 @@ order to search in; both draw them.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,12 @@ from typing import Any
 import numpy as np
 
 from framefree.campaign.campaigns import Campaign, Progress, ProgressCount, rows_of, variations_of
+from framefree.campaign.engines import Engine, EngineChoice
 from framefree.campaign.errors import CampaignError
 from framefree.campaign.extras import needed
 from framefree.campaign.records import METRICS
 from framefree.campaign.store import JobPiece, Store
-from framefree.campaign.subject import CampaignSubject, Finished
+from framefree.campaign.subject import CampaignSubject, Finished, checked_keep
 from framefree.campaign.variation import Choice, Variation
 from framefree.campaign.varied import SEED
 from framefree.simulate.describe import described, versions
@@ -79,7 +80,8 @@ class Evolution(WorstSearch):
         options = {
             "bounds": [0.0, 1.0],
             "popsize": self._population,
-            "seed": int(self.rng.integers(1, 2**31)),
+            "seed": np.nan,  # NumPy's global generator is the user's
+            "randn": lambda *shape: self.rng.standard_normal(shape),
             "verbose": -9,
             "verb_log": 0,
         }
@@ -180,7 +182,12 @@ def falsify(
     seed: int = 0,
     workers: int = 1,
     smallest: bool = False,
+    keep: str = METRICS,
     resume: bool = False,
+    tries: int = 3,
+    patience: float = 3600.0,
+    cluster: str | None = None,
+    local_cluster: int = 0,
     progress: Progress | None = None,
 ) -> Falsification:
     """Look for settings within their ranges that break a promise.
@@ -190,7 +197,8 @@ def falsify(
 
     Parameters
     ----------
-    subject, vary, seed, workers, resume, progress : as in `campaign`
+    subject, vary, seed, workers, keep, resume, tries, patience, cluster, local_cluster, progress
+        As in `campaign`.
     metric : str
         What the search makes as bad as it can: as large, or with `smallest` as small. "bound_used"
         of `Simulations` is the largest share of a promise's bound.
@@ -203,67 +211,101 @@ def falsify(
     -------
     Falsification
     """
+    choice = EngineChoice(workers, tries, patience, cluster, local_cluster)
     variations = variations_of(subject, vary)
-    if runs < 1:
+    subject.check_metric(metric)
+    if not (isinstance(runs, int) and runs >= 1):
         raise CampaignError(f"`runs` must be a whole number from 1 on, got {runs}")
+    batch = subject.together(tuple(variations))
+    engine = choice.engine(subject, batch, checked_keep(keep))
+    one_piece = batch and not choice.on_cluster
     makers: dict[str, type[WorstSearch]] = {"evolution": Evolution, "random": RandomSearch}
     results = []
-    for name in SEARCHES:
-        search = makers[name](len(variations), seed)
-        store = Store(
-            Path(out) / name,
-            {
+    with engine:
+        for name in SEARCHES:
+            search = makers[name](len(variations), seed)
+            plan = {
                 "subject": subject.describe(),
                 "vary": {key: described(one) for key, one in variations.items()},
                 "search": name,
                 "metric": metric,
                 "smallest": smallest,
                 "seed": seed,
-                "keep": METRICS,
+                "keep": keep,
                 "jobs": runs,
                 "version": versions().get("framefree", ""),
-            },
-            resume=resume,
-        )
-        try:
-            _search(subject, variations, search, store, runs, metric, smallest, workers, progress)
-        finally:
-            store.release()
-        results.append(_result(Campaign.load(store.folder), metric, smallest))
+            }
+            store = Store(Path(out) / name, plan, resume=resume)
+            try:
+                made = PopulationRuns(engine, one_piece, store, metric, smallest)
+                _search(search, variations, made, runs, progress)
+            finally:
+                store.release()
+            results.append(_result(Campaign.load(store.folder), metric, smallest))
     search, random = results
     return Falsification(search, random, runs)
 
 
+@dataclass(frozen=True)
+class PopulationRuns:
+    """Makes the runs of populations, or takes them from the store where they are there.
+
+    Attributes
+    ----------
+    engine : Engine
+    one_piece : bool
+        Whether a population is one compiled batch; else its runs are spread over workers.
+    store : Store
+    metric : str
+    smallest : bool
+    """
+
+    engine: Engine
+    one_piece: bool
+    store: Store
+    metric: str
+    smallest: bool
+
+    def results(self, piece: JobPiece) -> list[Finished]:
+        """Return what comes of a population."""
+        there = self.store.read(piece)
+        if there is not None:
+            return there
+        made: dict[int, list[Finished]] = {}
+        singles = [JobPiece(k, piece.first + k, (row,)) for k, row in enumerate(piece.rows)]
+        parts = [piece] if self.one_piece else singles
+        self.engine.run(parts, lambda part, results: made.update({part.first: results}))
+        results = [one for first in sorted(made) for one in made[first]]
+        for one in results:
+            one.check_metric(self.metric)
+        self.store.keep(piece, results)
+        return results
+
+    def badness(self, results: Sequence[Finished]) -> np.ndarray:
+        """Return how bad each run was."""
+        return np.array([badness(one, self.metric, self.smallest) for one in results])
+
+
 def _search(
-    subject: CampaignSubject,
-    variations: Mapping[str, Variation],
     search: WorstSearch,
-    store: Store,
+    variations: Mapping[str, Variation],
+    runs: PopulationRuns,
     budget: int,
-    metric: str,
-    smallest: bool,
-    workers: int,
     progress: Progress | None,
 ) -> None:
-    """Run population after population; those that are in the store count as they are."""
+    """Run population after population, until a promise breaks or the budget is spent."""
     count, made, found = ProgressCount(budget, progress), 0, False
     index = 0
     while made < budget and not found:
-        points = search.ask()[: budget - made]
-        points = drawn_evenly(points, variations, search.rng)
-        rows = settings_at(points, variations)
-        piece = JobPiece(index, made, tuple(rows))
-        results = store.read(piece)
-        if results is None:
-            results = subject.run_many(piece.rows, threads=workers)
-            store.keep(piece, results)
-        made, index = made + len(rows), index + 1
-        bad = np.array([badness(one, metric, smallest) for one in results])
-        if len(points) == len(rows) and made < budget:
-            search.tell(points, bad)
+        points = drawn_evenly(search.ask()[: budget - made], variations, search.rng)
+        piece = JobPiece(index, made, tuple(settings_at(points, variations)))
+        results = runs.results(piece)
+        made, index = made + len(results), index + 1
+        if made < budget:
+            search.tell(points, runs.badness(results))
         found = any(broken(one) for one in results)
         count.add(results)
-    store.finish(made)
+    runs.store.finish(made)
 
 
 def drawn_evenly(
@@ -286,9 +328,7 @@ def badness(result: Finished, metric: str, smallest: bool) -> float:
     """Return how bad a run was: larger is worse, infinite where it failed."""
     if result.cause:
         return math.inf
-    if metric not in result.metrics:
-        known = ", ".join(f"`{name}`" for name in result.metrics)
-        raise CampaignError(f"a run has no metric `{metric}`; it has: {known}")
+    result.check_metric(metric)
     value = float(result.metrics[metric])
     return math.inf if math.isnan(value) else -value if smallest else value
 

@@ -10,14 +10,14 @@ import numpy as np
 
 from framefree.campaign.errors import CampaignError
 from framefree.campaign.records import METRICS, record_of
-from framefree.campaign.subject import CampaignSubject, Finished, Settings
+from framefree.campaign.subject import CampaignSubject, Finished, Settings, unknown_metric
 from framefree.campaign.varied import GAIN, SEED, VariedNumbers, with_gains
 from framefree.control.law import AnyLaw
 from framefree.errors import FramefreeWarning
 from framefree.simulate import RepeatedSimulation, Run, SimulationError
 from framefree.simulate.arguments import checked_law
 from framefree.simulate.describe import described, machine_data
-from framefree.simulate.options import named
+from framefree.simulate.options import checked_options, named
 
 OK, USED = "ok", "bound_used"
 """Metrics that follow from promises: whether all hold, and the largest share of a bound used."""
@@ -93,15 +93,43 @@ class Simulations(CampaignSubject):
         """Refuse settings that cannot vary."""
         self._numbers(tuple(keys))
 
+    def whole(self, key: str) -> bool:
+        """Only seeds are whole numbers."""
+        return key == SEED
+
+    def check_value(self, key: str, value: Any) -> None:
+        """Refuse what is no number, and seeds that are no whole numbers from 0 on."""
+        kinds = int | np.integer if self.whole(key) else int | float | np.number
+        number = isinstance(value, kinds) and not isinstance(value, bool) and np.isfinite(value)
+        if not number or (self.whole(key) and value < 0):
+            what = "a whole number from 0 on" if self.whole(key) else "a number"
+            raise CampaignError(f"`{key}` of `{self.name}` must be {what}, got `{value}`")
+
+    def check_metric(self, name: str) -> None:
+        """Refuse a metric that is not among those of the runs."""
+        known = (*self.metrics, *((OK, USED) if self.promises else ()))
+        if name and name not in known:
+            raise unknown_metric(f"`{self.name}`", name, known)
+
     def _numbers(self, keys: tuple[str, ...]) -> VariedNumbers:
         disturbances = self.options.get("disturbances", ())
         several = disturbances if isinstance(disturbances, list | tuple) else (disturbances,)
         return VariedNumbers(self.machine, self.law, self.x0, self.v0, tuple(several), keys)
 
     def together(self, keys: Sequence[str]) -> bool:
-        """All but gains varies in one batch, on the native plant."""
-        native = self.options.get("plant", "native") == "native"
-        return native and not any(key.startswith(GAIN) for key in keys)
+        """All but gains varies in one batch, on the native plant with steps of fixed length."""
+        return not self._stepwise and not any(key.startswith(GAIN) for key in keys)
+
+    @property
+    def _stepwise(self) -> bool:
+        """Whether a simulation takes one trajectory at a time."""
+        if "stepwise" not in self._made:
+            self._made["stepwise"] = checked_options(**self._plain_options).stepwise
+        return self._made["stepwise"]
+
+    @property
+    def _plain_options(self) -> dict[str, Any]:
+        return {k: v for k, v in self.options.items() if k != "progress"}
 
     def run(self, settings: Settings) -> Finished:
         """Return the metrics of one run."""
@@ -143,7 +171,7 @@ class Simulations(CampaignSubject):
         return values
 
     def simulated(self, rows: Sequence[Settings], threads: int = 1) -> Run:
-        """Return the run of many trajectories; on MuJoCo, which has one at a time, as one of many.
+        """Return the run of many trajectories; where there is one at a time, as one of many.
 
         Parameters
         ----------
@@ -159,10 +187,14 @@ class Simulations(CampaignSubject):
         with warnings.catch_warnings():
             # Those that end early are counted, and told of in the results.
             warnings.filterwarnings("ignore", ".*trajectories ended early", FramefreeWarning)
-            if not single:
-                return repeated.run(**given, threads=threads, progress=False)
-            one = {name: _first(value) for name, value in given.items()}
-            return _as_many(repeated.run(**one, progress=False))
+            if single:
+                one = {name: _first(value) for name, value in given.items()}
+                run = _as_many(repeated.run(**one, progress=False))
+            else:
+                run = repeated.run(**given, threads=threads, progress=False)
+        if run.status == "interrupted":  # Ctrl-C: what there is of it must not count
+            raise KeyboardInterrupt
+        return run
 
     def _repeated(
         self, numbers: VariedNumbers, keys: tuple[str, ...], gains: Mapping[str, float]
@@ -174,10 +206,9 @@ class Simulations(CampaignSubject):
         which = (keys, tuple(gains.items()))
         if self._made.get("which") != which:
             machine, law = numbers.machines(with_gains(self.law, gains))
-            options = {k: v for k, v in self.options.items() if k != "progress"}
-            made = RepeatedSimulation(machine, law, self.reference, **options)
+            made = RepeatedSimulation(machine, law, self.reference, **self._plain_options)
             self._made.update(which=which, made=made)
-        return self._made["made"], self.options.get("plant", "native") != "native"
+        return self._made["made"], self._stepwise
 
     def _metric(self, name: str, run: Run, count: int) -> np.ndarray:
         values = np.asarray(self.metrics[name](run), float)

@@ -23,6 +23,8 @@ from framefree.files import Lock, PlaceTaken, take, write_file
 
 PLAN, MANIFEST, LOCK = "plan.json", "manifest.json", ".campaign.lock"
 JOB, CAUSE = "job", "cause"
+SHOWN, LISTED = 60, 5
+"""Characters of a value that are shown where two plans differ, and places that are listed."""
 
 
 @dataclass(frozen=True)
@@ -81,20 +83,22 @@ class Store:
     def _check(self, resume: bool) -> None:
         """Write the plan, or compare it with the one that is there."""
         path = self.folder / PLAN
-        if path.exists():
+        begun = path.exists() and next(self.folder.glob("piece-*.parquet"), None) is not None
+        if begun:
             if not resume:
                 raise CampaignError(
                     f"`{self.folder}` holds a campaign: continue it with `resume` (`--resume`), "
                     "or give a new folder"
                 )
-            before = json.loads(path.read_text(encoding="utf-8"))
-            changed = sorted(k for k in {*before, *self.plan} if before.get(k) != self.plan.get(k))
-            if changed:
+            differ = differences(read_plan(self.folder), self.plan)
+            if differ:
+                more = f"; and {len(differ) - LISTED} more" if len(differ) > LISTED else ""
                 raise CampaignError(
-                    f"`{self.folder}` holds another campaign: {', '.join(changed)} differ"
+                    f"`{self.folder}` holds another campaign: {'; '.join(differ[:LISTED])}{more}. "
+                    "Give the same arguments to continue it, or a new folder"
                 )
             return
-        others = [p.name for p in self.folder.iterdir() if not p.name.startswith(".")]
+        others = [p.name for p in self.folder.iterdir() if not p.name.startswith((".", PLAN))]
         if others:
             raise CampaignError(
                 f"`{self.folder}` is not empty and holds no campaign; give a new folder"
@@ -183,6 +187,23 @@ def fingerprint(plan: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest()[:16]
 
 
+def differences(before: Any, now: Any, path: str = "") -> list[str]:
+    """Return where two plans differ, in words: "vary.mass.low was 1, is 2"."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        keys = sorted({*before, *now})
+        found = [differences(before.get(k), now.get(k), f"{path}.{k}" if path else k) for k in keys]
+        return [words for some in found for words in some]
+    if before == now:
+        return []
+    told = [_short(value) for value in (before, now)]
+    return [f"`{path}` was {told[0]}, is {told[1]}"]
+
+
+def _short(value: Any) -> str:
+    text = "not there" if value is None else json.dumps(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+
+
 def read_plan(folder: Any) -> dict[str, Any]:
     """Return the plan of a campaign in a folder."""
     path = Path(folder) / PLAN
@@ -190,6 +211,8 @@ def read_plan(folder: Any) -> dict[str, Any]:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise CampaignError(f"`{folder}` holds no campaign: there is no {PLAN}") from None
+    except ValueError:
+        raise CampaignError(f"`{path}` cannot be read: it is no plan of a campaign") from None
 
 
 def read_table(folder: Any) -> dict[str, np.ndarray]:

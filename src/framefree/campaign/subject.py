@@ -9,15 +9,18 @@ A subject is picklable, so that worker processes and clusters can have it, and g
 3. ``run_many(rows)``, where ``together`` says that these keys vary inside one compiled batch: the
    `Finished` of many runs, the same numbers bit by bit as one by one;
 4. ``describe()``: what it is, as data, by which a campaign is told from another;
-5. ``command(settings)``: a line that repeats one run and shows it.
+5. ``command(settings)``: a line that repeats one run and shows it;
+6. where it can tell before a run: ``whole(key)``, whether a setting takes whole numbers, and
+   ``check_value(key, value)`` and ``check_metric(name)``, which refuse what it does not know.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from framefree.campaign.errors import CampaignError
 from framefree.campaign.records import KEEP, METRICS, Record, thinned
+from framefree.errors import near
 
 Settings = Mapping[str, Any]
 
@@ -38,6 +41,26 @@ class Finished(NamedTuple):
     metrics: dict[str, float]
     cause: str = ""
     record: Record | None = None
+
+    def check_metric(self, name: str) -> None:
+        """Refuse a metric that the run does not have, unless it has failed."""
+        if name and not self.cause and name not in self.metrics:
+            raise unknown_metric("a run", name, self.metrics)
+
+
+def cause_of(error: Exception) -> str:
+    """Return why a run has failed, in one line."""
+    words = " ".join(str(error).split())
+    return f"{type(error).__name__}: {words}" if words else type(error).__name__
+
+
+def unknown_metric(what: str, name: str, known: Iterable[str]) -> CampaignError:
+    """Return the error that says which metrics there are."""
+    names = sorted(known)
+    return CampaignError(
+        f"{what} has no metric `{name}`; {near(name, names)}it has: "
+        + ", ".join(f"`{one}`" for one in names)
+    )
 
 
 class CampaignSubject(ABC):
@@ -60,6 +83,18 @@ class CampaignSubject(ABC):
                     + ", ".join(f"`{name}`" for name in known)
                 )
 
+    def whole(self, key: str) -> bool | None:
+        """Whether a setting takes whole numbers, or any number; None where it cannot be told."""
+        return None
+
+    def check_value(self, key: str, value: Any) -> None:
+        """Refuse a value that a setting cannot have, where it can be told."""
+        return None
+
+    def check_metric(self, name: str) -> None:
+        """Refuse a metric that runs will not have, where it can be told."""
+        return None
+
     def together(self, keys: Sequence[str]) -> bool:
         """Whether runs that differ in these settings alone are made in one compiled batch."""
         return False
@@ -74,8 +109,10 @@ class CampaignSubject(ABC):
         """Return what comes of one run; an error becomes its cause."""
         try:
             result = self.run(settings)
+        except (CampaignError, MemoryError):  # a mistake of all runs; a worker to be replaced
+            raise
         except Exception as error:  # whatever ends one run must not end the campaign
-            return Finished({}, f"{type(error).__name__}: {error}")
+            return Finished({}, cause_of(error))
         if not isinstance(result, Finished):
             return Finished(dict(result))
         return result._replace(record=thinned(result.record, keep))

@@ -1,7 +1,8 @@
 """What varies in a campaign: ranges and distributions, and samples of them.
 
 To add a distribution, subclass `Variation` and give ``quantile(p)``, from shares p in [0, 1] to
-values. Samples of several variations are then points of the unit cube, taken through it.
+values. Samples of several variations are then points of the unit cube, taken through it. With a
+``count`` it has so many values, those of ``on_grid(count)``, however it is sampled.
 """
 
 import math
@@ -24,11 +25,19 @@ class Variation(ABC):
     """Values that a setting takes; see the contract at the top of this file."""
 
     count: int | None = None
-    """Values on a grid, where the user has said how many."""
+    """How many values there are, where they are counted."""
 
     @abstractmethod
     def quantile(self, p: np.ndarray) -> np.ndarray:
         """Return the values below which the shares p of all values lie."""
+
+    def at(self, p: np.ndarray) -> np.ndarray:
+        """Return the values for shares p, one of the counted ones where they are counted."""
+        return self.quantile(p) if self.count is None else self._counted(p, self.count)
+
+    def _counted(self, p: np.ndarray, count: int) -> np.ndarray:
+        places = np.minimum((np.asarray(p) * count).astype(int), count - 1)
+        return self.on_grid(count)[places]
 
     def on_grid(self, count: int) -> np.ndarray:
         """Return values on a grid, from the least to the largest."""
@@ -36,7 +45,7 @@ class Variation(ABC):
 
     def within(self, p: np.ndarray) -> np.ndarray:
         """Return values for a search, from p in [0, 1]: all finite."""
-        return self.quantile(p)
+        return self.at(p)
 
 
 @dataclass(frozen=True)
@@ -104,7 +113,7 @@ class Normal(Variation):
 
     def within(self, p: np.ndarray) -> np.ndarray:
         """Return values for a search: all but the outermost thousandth on either side."""
-        return self.quantile(1e-3 + np.asarray(p) * (1 - 2e-3))
+        return self.at(1e-3 + np.asarray(p) * (1 - 2e-3))
 
 
 @dataclass(frozen=True)
@@ -117,6 +126,11 @@ class Integers(Variation):
     def __post_init__(self) -> None:
         if not self.low < self.high:
             raise CampaignError(f"no whole number from {self.low} up to {self.high}")
+
+    @property
+    def size(self) -> int:
+        """How many numbers there are."""
+        return self.high - self.low
 
     def quantile(self, p: np.ndarray) -> np.ndarray:
         """Return the numbers by their order."""
@@ -140,21 +154,32 @@ class Choice(Variation):
         if not self.values:
             raise CampaignError("a choice needs values")
 
+    @property
+    def count(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """How many values there are."""
+        return len(self.values)
+
     def quantile(self, p: np.ndarray) -> np.ndarray:
         """Return the values by their order."""
-        k = np.minimum((np.asarray(p) * len(self.values)).astype(int), len(self.values) - 1)
-        return np.array([self.values[i] for i in np.atleast_1d(k)]).reshape(np.shape(k))
+        return self._counted(p, self.count)
 
     def on_grid(self, count: int) -> np.ndarray:
         """Return all values."""
         return np.array(self.values)
 
 
-def parsed(text: str) -> tuple[str, Variation]:
+def parsed(text: str, whole: bool | None = None) -> tuple[str, Variation]:
     """Return the key and the variation of "KEY=LOW:HIGH[:COUNT]" and its like.
 
     "seed=0:1000" with whole numbers are `Integers`, "gain=log:1:100" a `LogUniform`,
     "mass=normal:2:0.1" a `Normal`, and "plant=native,mujoco" a `Choice`.
+
+    Parameters
+    ----------
+    text : str
+    whole : bool or None
+        Whether the key takes whole numbers, or any; None where that follows from how they are
+        written.
     """
     key, equals, value = text.partition("=")
     key, value = key.strip(), value.strip()
@@ -169,10 +194,22 @@ def parsed(text: str) -> tuple[str, Variation]:
     if not 2 <= len(numbers) <= 3:
         raise CampaignError(f"`--vary` takes KEY=LOW:HIGH[:COUNT], got `{text}`")
     count = _count(numbers[2], text) if len(numbers) == 3 else None
-    whole = all(isinstance(number, int) for number in numbers[:2])
-    if kind is None and whole and count is None:
+    written_whole = all(isinstance(number, int) for number in numbers[:2])
+    if kind is None and count is None and written_whole and whole is not False:
         return key, Integers(int(numbers[0]), int(numbers[1]))
-    return key, (kind or Uniform)(float(numbers[0]), float(numbers[1]), count)
+    made = (kind or Uniform)(float(numbers[0]), float(numbers[1]), count)
+    return key, _whole_values(key, made, text) if whole else made
+
+
+def _whole_values(key: str, made: Variation, text: str) -> Variation:
+    """Return the counted values of a key that takes whole numbers, or refuse others."""
+    values = np.zeros(1) + 0.5 if made.count is None else made.on_grid(made.count)
+    if not np.array_equal(values, np.rint(values)):
+        raise CampaignError(
+            f"`{key}` takes whole numbers, and those of `--vary {text}` are not: give LOW:HIGH in "
+            "whole numbers, or A,B,C"
+        )
+    return Choice(tuple(int(value) for value in values))
 
 
 def sampled(
@@ -181,7 +218,8 @@ def sampled(
     """Return `runs` values of every variation, by name.
 
     "sobol" fills the space evenly (scrambled by the seed), "random" draws, and "grid" takes all
-    combinations of values: COUNT of each where it is given, else as many of each as `runs` allow.
+    combinations of values: COUNT of each where it is given, else as many of each as `runs` allow
+    (without `runs` all of whole numbers, and of ranges such that there are about 1000 runs).
     "saltelli" is the design from which Sobol indices follow: 2^k (keys + 2) runs, as many as `runs`
     allow.
     """
@@ -189,10 +227,15 @@ def sampled(
         raise CampaignError(f"`sample` must be one of {', '.join(SAMPLES)}, got `{how}`")
     if not variations:
         raise CampaignError("a campaign needs something that varies: give `vary`")
+    if runs is not None and not (isinstance(runs, int | np.integer) and runs >= 1):
+        raise CampaignError(f"`runs` must be a whole number from 1 on, got {runs}")
     if how == "grid":
         return _grid(variations, runs)
-    if runs is None or runs < 1:
-        raise CampaignError(f"`runs` must be a whole number from 1 on, got {runs}")
+    if runs is None:
+        raise CampaignError(
+            f"a sample `{how}` needs the number of runs: give `runs` (`--runs N`), or take all "
+            "combinations with the sample `grid`"
+        )
     n = len(variations)
     if how == SALTELLI:
         points = _saltelli(n, runs, seed)
@@ -205,7 +248,7 @@ def sampled(
             max(math.ceil(math.log2(runs)), 0)
         )[:runs]
     columns = zip(variations.items(), points.T, strict=True)
-    return {key: variation.quantile(p) for (key, variation), p in columns}
+    return {key: variation.at(p) for (key, variation), p in columns}
 
 
 def _saltelli(n: int, runs: int, seed: int) -> np.ndarray:
@@ -219,11 +262,18 @@ def _saltelli(n: int, runs: int, seed: int) -> np.ndarray:
 
 
 def _grid(variations: Mapping[str, Variation], runs: int | None) -> dict[str, np.ndarray]:
-    free = [key for key, one in variations.items() if one.count is None]
-    fixed = math.prod(one.count or 1 for one in variations.values())
-    each = max(int((runs or 1000) / fixed + 1e-9), 1)
-    each = max(int(each ** (1 / len(free)) + 1e-9), 1) if free else 1
-    axes = [one.on_grid(one.count or each) for one in variations.values()]
+    counts = {key: one.count for key, one in variations.items()}
+    if runs is None:
+        counts |= {k: one.size for k, one in variations.items() if isinstance(one, Integers)}
+    fixed = math.prod(count for count in counts.values() if count is not None)
+    if runs is not None and fixed > runs:
+        raise CampaignError(
+            f"the grid has {fixed} combinations of counted values, more than `runs` ({runs}): "
+            "leave `runs` (`--runs`) out to make them all"
+        )
+    free = sum(count is None for count in counts.values())
+    each = int(max((runs or 1000) / fixed, 1.0) ** (1 / max(free, 1)) + 1e-9)
+    axes = [one.on_grid(counts[key] or each) for key, one in variations.items()]
     mesh = np.meshgrid(*axes, indexing="ij")
     return {key: axis.ravel() for key, axis in zip(variations, mesh, strict=True)}
 

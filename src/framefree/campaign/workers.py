@@ -5,19 +5,20 @@ job, so that only the job that did it is counted as failed.
 """
 
 import multiprocessing
+import signal
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 from framefree.campaign.errors import CampaignError
 from framefree.campaign.made import sendable
 from framefree.campaign.records import METRICS
 from framefree.campaign.store import JobPiece
-from framefree.campaign.subject import CampaignSubject, Finished
+from framefree.campaign.subject import CampaignSubject, Finished, cause_of
 
 TICK = 0.5
 """Seconds between two looks at the clock."""
@@ -34,6 +35,13 @@ class _Task:
     cause: str = ""
 
 
+class _Raised(NamedTuple):
+    """What running a piece raised, in words, and whether it is a mistake of the whole campaign."""
+
+    words: str
+    mistake: bool
+
+
 @dataclass
 class _Worker:
     """A process and what it is doing."""
@@ -46,16 +54,25 @@ class _Worker:
 
 
 def _work(subject: CampaignSubject, keep: str, pipe: Connection) -> None:
-    """Say that all is loaded, and run what comes through the pipe, until it is closed."""
+    """Say that all is loaded, and run what comes through the pipe, until it is closed.
+
+    Ctrl-C is for the process that started this one, which then ends it. What is raised goes through
+    the pipe, after which another process takes over: this one may be out of memory.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     pipe.send(None)
     while True:
         try:
             piece = pipe.recv()
-        except (EOFError, KeyboardInterrupt):
+        except EOFError:
             return
-        if piece is None:
+        try:
+            results = subject.run_many(piece.rows, keep=keep)
+        except Exception as error:  # whatever the subject raises
+            mistake = isinstance(error, CampaignError)
+            pipe.send(_Raised(str(error) if mistake else cause_of(error), mistake))
             return
-        pipe.send(subject.run_many(piece.rows, keep=keep))
+        pipe.send(results)
 
 
 class SplitPieces:
@@ -122,22 +139,23 @@ class WorkerPool:
     def run(self, pieces: Iterable[JobPiece], done: Done) -> None:
         """Run all pieces; `done` is called for each in this process as it is finished."""
         waiting, whole = deque(_Task(piece) for piece in pieces), SplitPieces(done)
-        try:
-            self._workers = [self._new() for _ in range(min(self._count, len(waiting)))]
-            while waiting or any(worker.task for worker in self._workers):
-                for worker in self._workers:
-                    if worker.ready and worker.task is None and waiting:
-                        self._give(worker, waiting.popleft())
-                ready: Any = wait([worker.pipe for worker in self._workers], TICK)
-                for worker in list(self._workers):
-                    if worker.pipe in ready:
-                        self._receive(worker, waiting, whole)
-                    elif worker.task and time.monotonic() - worker.since > self.patience:
-                        self._lose(worker, waiting, whole, f"no answer in {self.patience:g} s")
-        finally:
-            self.close()
+        needed = min(self._count, len(waiting)) - len(self._workers)
+        self._workers += [self._new() for _ in range(needed)]
+        while waiting or any(worker.task for worker in self._workers):
+            for worker in self._workers:
+                if worker.ready and worker.task is None and waiting:
+                    self._give(worker, waiting.popleft())
+            ready: Any = wait([worker.pipe for worker in self._workers], TICK)
+            for worker in list(self._workers):
+                if worker.pipe in ready:
+                    self._receive(worker, waiting, whole)
+                elif worker.task and time.monotonic() - worker.since > self.patience:
+                    self._lose(worker, waiting, whole, f"no answer in {self.patience:g} s")
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *what: object) -> None:
         """End all processes."""
         for worker in self._workers:
             worker.process.kill()
@@ -175,6 +193,11 @@ class WorkerPool:
             return
         if results is None:
             worker.ready = True
+            return
+        if isinstance(results, _Raised):
+            if results.mistake:
+                raise CampaignError(results.words)
+            self._lose(worker, waiting, whole, results.words)
             return
         task: Any = worker.task
         worker.task = None

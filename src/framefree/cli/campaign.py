@@ -39,7 +39,9 @@ def campaign(
     runs: Annotated[
         int | None, typer.Option(help="Number of runs; a grid has its own; a search has 2000.")
     ] = None,
-    sample: Annotated[str, typer.Option(help="sobol, random, grid or saltelli.")] = "sobol",
+    sample: Annotated[
+        str | None, typer.Option(help="sobol (default), random, grid or saltelli.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of the sample.")] = 0,
     settings: Annotated[
         list[str] | None,
@@ -48,8 +50,12 @@ def campaign(
     plant: Annotated[str | None, typer.Option(help="native or mujoco.")] = None,
     workers: Annotated[int, typer.Option(help="Threads or processes on this machine.")] = 2,
     keep: Annotated[
-        str, typer.Option(help="What is kept of each run: metrics, thinned or full.")
-    ] = "thinned",
+        str | None,
+        typer.Option(
+            help="What is kept of each run: metrics (default of a search), thinned (default) or "
+            "full."
+        ),
+    ] = None,
     tries: Annotated[
         int, typer.Option(help="How often a run is tried whose worker dies or hangs.")
     ] = 3,
@@ -84,47 +90,90 @@ def campaign(
     as_json: AsJson = False,
 ) -> None:
     """Run a scenario many times with settings that vary; exit code 1 if a promise breaks."""
-    from framefree.campaign import campaign as run_campaign
-    from framefree.campaign import falsify, parsed
     from framefree.gallery.shared.campaigns import ScenarioRuns
-    from framefree.look.report import write
-    from framefree.look.report.campaign_page import campaign_page, search_page
 
     subject = ScenarioRuns(scenario_of(name, settings or [], plant))
-    progress = None if as_json else _told
     if at:
+        if vary or search or resume:
+            raise FramefreeError("`--at` makes one run: leave out `--vary`, `--search`, `--resume`")
         _one_run(subject, at, folder, show_report, as_json)
-    variations = dict(parsed(text) for text in vary or [])
-    folder = folder or _new_folder(name, resume)
-    if search is not None:
-        if search != "worst":
-            raise FramefreeError(f"`--search` must be worst, got {search}")
-        if not metric:
-            raise FramefreeError("`--search worst` needs `--metric KEY`: what is to become bad")
-        found = falsify(
-            subject, variations, metric=metric, out=folder, runs=runs or 2000, seed=seed,
-            workers=workers, smallest=smallest, resume=resume, progress=progress,
+    if search is not None and search != "worst":
+        raise FramefreeError(f"`--search` must be worst, got {search}")
+    how: dict[str, Any] = {
+        "vary": _ranges(vary or []),
+        "out": folder or _new_folder(name, resume),
+        "seed": seed,
+        "workers": workers,
+        "metric": metric,
+        "resume": resume,
+        "tries": tries,
+        "patience": patience,
+        "cluster": cluster,
+        "local_cluster": local_cluster,
+        "progress": None if as_json else _told,
+    }
+    try:
+        if search is None:
+            how |= {"runs": runs, "sample": sample or "sobol", "keep": keep or "thinned"}
+            page, ok = _campaign(subject, how, smallest, as_json)
+        else:
+            if not metric:
+                raise FramefreeError("`--search worst` needs `--metric KEY`: what is to become bad")
+            if sample is not None:
+                raise FramefreeError("`--search` draws its own runs: leave out `--sample`")
+            how |= {"runs": 2000 if runs is None else runs, "smallest": smallest}
+            page, ok = _search(subject, {**how, "keep": keep or "metrics"}, as_json)
+    except KeyboardInterrupt:
+        err.print(
+            f"\ninterrupted: what was finished is in {how['out']}, and the same command with "
+            f"--out {how['out']} --resume continues",
+            style="bold red", highlight=False, markup=False, soft_wrap=True,
         )  # fmt: skip
-        page = write(search_page(found, subject), folder / "report.html")
-        summary = {**_search_summary(subject, found, folder), "report": str(page)}
-        _print_search(summary, found) if not as_json else print(json.dumps(summary, indent=2))
-        _open(page, show_report)
-        raise typer.Exit(0 if found.search.violation is None else 1)
-    result = run_campaign(
-        subject, variations, out=folder, sample=sample, runs=runs, seed=seed, workers=workers,
-        keep=keep, tries=tries, patience=patience, resume=resume, progress=progress,
-        cluster=cluster, local_cluster=local_cluster,
-    )  # fmt: skip
-    page = write(
-        campaign_page(result, subject, metric=metric, smallest=smallest), folder / "report.html"
-    )
-    summary = {**_summary(subject, result, metric, smallest), "report": str(page)}
-    if as_json:
-        print(json.dumps(summary, indent=2))
-    else:
-        _print(summary)
+        raise typer.Exit(130) from None
     _open(page, show_report)
-    raise typer.Exit(0 if summary["failed"] == 0 and summary["success_rate"] == 1 else 1)
+    raise typer.Exit(0 if ok else 1)
+
+
+def _ranges(vary: list[str]) -> dict[str, str]:
+    """Return the ranges by what varies."""
+    ranges: dict[str, str] = {}
+    for text in vary:
+        key, equals, value = text.partition("=")
+        if not (key.strip() and equals and value.strip()):
+            raise FramefreeError(f"`--vary` takes KEY=LOW:HIGH[:COUNT], got `{text}`")
+        if key.strip() in ranges:
+            raise FramefreeError(f"`--vary` has `{key.strip()}` twice")
+        ranges[key.strip()] = value.strip()
+    return ranges
+
+
+def _campaign(
+    subject: "ScenarioRuns", how: dict[str, Any], smallest: bool, as_json: bool
+) -> tuple[Path, bool]:
+    """Run a campaign; return its report, and whether all promises hold."""
+    from framefree.campaign import campaign as run_campaign
+    from framefree.look.report import write
+    from framefree.look.report.campaign_page import campaign_page
+
+    result, metric = run_campaign(subject, **how), how["metric"]
+    content = campaign_page(result, subject, metric=metric, smallest=smallest)
+    page = write(content, result.folder / "report.html")
+    summary = {**_summary(subject, result, metric, smallest), "report": str(page)}
+    print(json.dumps(summary, indent=2)) if as_json else _print(summary)
+    return page, summary["failed"] == 0 and summary["success_rate"] == 1
+
+
+def _search(subject: "ScenarioRuns", how: dict[str, Any], as_json: bool) -> tuple[Path, bool]:
+    """Search for a broken promise; return the report, and whether none was found."""
+    from framefree.campaign import falsify
+    from framefree.look.report import write
+    from framefree.look.report.campaign_page import search_page
+
+    found, folder = falsify(subject, **how), Path(how["out"])
+    page = write(search_page(found, subject), folder / "report.html")
+    summary = {**_search_summary(subject, found, folder), "report": str(page)}
+    print(json.dumps(summary, indent=2)) if as_json else _print_search(summary, found)
+    return page, found.search.violation is None
 
 
 def _new_folder(name: str, resume: bool) -> Path:
@@ -146,13 +195,16 @@ def _one_run(
     place = folder or _new_folder(f"{subject.name}-run", False)
     page = result.run.report(place / "report.html", title=f"{subject.name}: one run")
     if as_json:
-        print(json.dumps(result.metrics, indent=2))
+        print(json.dumps({**result.metrics, **({"cause": result.cause} if result.cause else {})},
+                         indent=2))  # fmt: skip
     else:
         for key, value in result.metrics.items():
             out.print(f"{key}: {value:.12g}", highlight=False)
+        if result.cause:
+            out.print(f"failed: {result.cause}", highlight=False, markup=False, soft_wrap=True)
         out.print(f"report: {page}", highlight=False, markup=False, soft_wrap=True)
     _open(page, show)
-    raise typer.Exit(0 if result.metrics.get("ok", 1.0) > 0 else 1)
+    raise typer.Exit(0 if not result.cause and result.metrics.get("ok", 1.0) > 0 else 1)
 
 
 def _open(page: Path, show: bool) -> None:
@@ -176,7 +228,7 @@ def _told(finished: int, total: int, failed: int, seconds: float, new: int) -> N
     rate = new / max(seconds, 1e-9)
     left = (total - finished) / max(rate, 1e-9)
     words = f"{finished} of {total} runs, {failed} failed, {rate:.3g} runs/s, {left:.0f} s left"
-    err.print(words, end="\n" if finished == total else "\r", highlight=False)
+    err.print(f"{words:<78}", end="\n" if finished == total else "\r", highlight=False)
 
 
 def _summary(
@@ -193,6 +245,7 @@ def _summary(
         "name": subject.name,
         "runs": len(result.table["job"]),
         "failed": int(result.failed.sum()),
+        "promises": "ok" in result.metrics,
         "success_rate": share,
         "success_low": low,
         "success_high": high,
@@ -204,8 +257,9 @@ def _summary(
 
 def _print(summary: dict[str, Any]) -> None:
     share, low, high = (100 * summary[f"success_{k}"] for k in ("rate", "low", "high"))
+    what = "all promises hold in" if summary["promises"] else "without promises, to their end came"
     out.print(
-        f"{summary['runs']} runs, all promises hold in {share:.4g} percent of them "
+        f"{summary['runs']} runs, {what} {share:.4g} percent of them "
         f"(95 percent interval {low:.3g} to {high:.3g})",
         highlight=False,
     )

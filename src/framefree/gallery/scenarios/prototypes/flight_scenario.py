@@ -1,11 +1,14 @@
 """What the scenarios of the multicopters' flights share: runs, metrics, promises, figures."""
 
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from framefree.campaign import Simulations
 from framefree.control.prototype.feasible import feasibility
+from framefree.gallery.scenarios.prototypes.flight_loop import flight_loop
 from framefree.gallery.scenarios.prototypes.flights import WINDOW, Craft, errors
 from framefree.gallery.shared.scenario import Outcome, Promise, Scenario
 from framefree.look.report import Animation, Figure, Line
@@ -343,6 +346,17 @@ class FlightScenario(Scenario):
     lead: float = 0.0
     bias: float = 1.0
     stiffness: float = 1.0
+
+    published: ClassVar[Published]
+
+    @property
+    @abstractmethod
+    def craft(self) -> Craft:
+        """What is flown."""
+
+    def simulations(self) -> Simulations:
+        """Return the flight with the observer, for campaigns."""
+        return flight_loop(self.craft.softened(self.stiffness), self, self.published.bars)
 
     def outcome(self, flown: Flown, **parts: Any) -> Outcome:
         """Return the outcome of a flight; `parts` add to what all flights have."""

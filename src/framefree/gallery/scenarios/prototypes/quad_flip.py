@@ -5,7 +5,7 @@ from functools import partial
 from typing import ClassVar
 
 from framefree.gallery.scenarios.prototypes.flight_scenario import FlightScenario, Flown, Published
-from framefree.gallery.scenarios.prototypes.flights import flips, quadcopter_craft
+from framefree.gallery.scenarios.prototypes.flights import Craft, flips, quadcopter_craft
 from framefree.gallery.shared.scenario import Outcome
 
 EXCESS = 0.4
@@ -30,15 +30,19 @@ class QuadFlip(FlightScenario):
     """
 
     name: ClassVar[str] = "quad-flip"
+    published: ClassVar[Published] = Published((0.026, 2.1, 0.8), (0.0259, 2.087, 0.78))
 
     slower: float = 1.0
 
+    @property
+    def craft(self) -> Craft:
+        """What is flown."""
+        return quadcopter_craft(partial(flips, slower=self.slower), 4.7)
+
     def run(self, progress: bool | None = None) -> Outcome:
         """Fly the flips with observer, without, and by sensors."""
-        published = Published((0.026, 2.1, 0.8), (0.0259, 2.087, 0.78))
-        craft = quadcopter_craft(partial(flips, slower=self.slower), 4.7)
         excess = EXCESS if self.slower < 1.15 else 0.0
-        flown = Flown(craft, published, self, progress, excess=excess)
+        flown = Flown(self.craft, self.published, self, progress, excess=excess)
         return self.outcome(
             flown,
             figures=(flown.path(0, 2, "The flips, from the side"),),

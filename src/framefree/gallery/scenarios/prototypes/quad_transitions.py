@@ -10,7 +10,11 @@ from framefree.control.prototype.tuning import chosen, free_body, matching
 from framefree.control.references import Hold
 from framefree.gallery.machines.multicopters import quadcopter
 from framefree.gallery.scenarios.prototypes.flight_scenario import FlightScenario, Flown, Published
-from framefree.gallery.scenarios.prototypes.flights import quadcopter_craft, transitions
+from framefree.gallery.scenarios.prototypes.flights import (
+    Craft,
+    quadcopter_craft,
+    transitions,
+)
 from framefree.gallery.scenarios.prototypes.recorded import compare
 from framefree.gallery.shared.scenario import Outcome, Promise
 from framefree.look.report import Figure
@@ -46,14 +50,19 @@ class QuadTransitions(FlightScenario):
     """
 
     name: ClassVar[str] = "quad-transitions"
+    published: ClassVar[Published] = Published((0.017, 1.3, 0.3), (0.0167, 1.297, 0.3))
 
     recorded: str = ""
     """Path of a recorded flight to be put beside the model; see `recorded.py`."""
 
+    @property
+    def craft(self) -> Craft:
+        """What is flown."""
+        return quadcopter_craft(transitions, 13.5)
+
     def run(self, progress: bool | None = None) -> Outcome:
         """Fly the moves; push a hovering craft under matched and unmatched gains."""
-        published = Published((0.017, 1.3, 0.3), (0.0167, 1.297, 0.3))
-        flown = Flown(quadcopter_craft(transitions, 13.5), published, self, progress)
+        flown = Flown(self.craft, self.published, self, progress)
         lesson = _Lesson(progress)
         beside = compare(self.recorded) if self.recorded else None
         caption = "Moves of 1 to 2 m, turns of the heading, and climbs."

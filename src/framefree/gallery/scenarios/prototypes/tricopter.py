@@ -11,7 +11,7 @@ from framefree.gallery.scenarios.prototypes.flight_scenario import (
     Flown,
     Published,
 )
-from framefree.gallery.scenarios.prototypes.flights import tricopter_craft
+from framefree.gallery.scenarios.prototypes.flights import Craft, tricopter_craft
 from framefree.gallery.shared.scenario import Outcome, Promise
 from framefree.look.report import Figure
 from framefree.simulate.measures import rate_error
@@ -33,14 +33,19 @@ class Tricopter(FlightScenario):
     """
 
     name: ClassVar[str] = "tricopter"
+    published: ClassVar[Published] = Published((0.013, 1.1, 0.95), (0.0132, 1.1, 0.968))
 
     approach: str = "energy"
 
+    @property
+    def craft(self) -> Craft:
+        """What is flown."""
+        return tricopter_craft()
+
     def run(self, progress: bool | None = None) -> Outcome:
         """Fly the moves; measure the rate of the error energy for all approaches."""
-        craft = tricopter_craft()
-        published = Published((0.013, 1.1, 0.95), (0.0132, 1.1, 0.968))
-        flown = Flown(craft, published, self, progress)
+        craft = self.craft
+        flown = Flown(craft, self.published, self, progress)
         others = {
             approach: craft.ideal(approach, ERROR, progress=progress)
             for approach in ("particle", "body", "energy")
