@@ -202,7 +202,10 @@ def test_a_session_is_saved_as_a_run_from_the_page(looking, tmp_path):
     step = session.options.dt * session.segment.clock.stride  # a control period, where there is one
     assert at.data("time") == pytest.approx(held + step, abs=1e-6)
     place = tmp_path / "session"
-    assert "rows are saved" in at.shown.mode.save_as(place)
+    at.shown.mode.folder = tmp_path
+    for name in ("../elsewhere", "/etc/x", ""):
+        assert at.shown.mode.save_named(name).startswith("not saved")
+    assert "rows are saved" in at.shown.mode.save_named("session")
     run = Run.load(place)
     assert run.status == "finished"
     assert len(run) > 10

@@ -199,3 +199,16 @@ def test_what_a_host_means():
 def test_wrong_subjects_are_told():
     with pytest.raises(ViewError, match="a machine or a run can be shown, got int"):
         view(3)  # type: ignore[arg-type]
+
+
+def test_a_machine_of_which_nothing_moves_is_shown_but_not_run(tmp_path):
+    """A body that is fixed to the world by its file: no bodies, no coordinates."""
+    file = tmp_path / "r.urdf"
+    file.write_text(URDF.format("cube.stl"))
+    (tmp_path / "cube.stl").write_text(CUBE)
+    machine = read(file)
+    assert not machine.bodies
+    with view(machine, port=18690) as shown:
+        assert shown.mode.sliders == {}  # type: ignore[attr-defined]
+    with pytest.raises(ViewError, match="nothing of the machine moves.*--base free"):
+        view(machine, live=True)

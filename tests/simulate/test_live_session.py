@@ -1,5 +1,6 @@
 """A loop in real time is the same loop: what is set acts, what is recorded is an ordinary run."""
 
+import sys
 import time
 
 import casadi as ca
@@ -194,3 +195,12 @@ def test_what_cannot_be_made_up_for_is_given_up(monkeypatch):
     assert pace.slipped == pytest.approx(1.9)
     now[0] = 2.05
     assert pace.due(0.1, 0.01) == pytest.approx(5, abs=1)
+
+
+def test_threads_switch_fast_while_a_loop_runs_and_as_before_afterwards():
+    before = sys.getswitchinterval()
+    session = LiveSession(pendulum(1), x0=[0.7]).start()
+    assert sys.getswitchinterval() < 1e-3
+    session.stop()
+    session.stop()
+    assert sys.getswitchinterval() == before

@@ -9,6 +9,7 @@ Time is kept by whole steps of the compiled loop: at every turn as many are made
 for. Where the machine is too slow for that, what is missed is given up and counted (`slipped`).
 """
 
+import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -33,6 +34,8 @@ from framefree.simulate.segment import Segment
 from framefree.simulate.storage import Arrays
 from framefree.simulate.timekeeping import Pace
 
+SWITCH = 5e-4
+"""Time after which a thread of Python lets another one go on while a loop runs live, s."""
 TURN = 0.01
 """Wall time from one turn of the loop to the next, s."""
 ROW = 0.01
@@ -218,6 +221,10 @@ class LiveSession:
     def start(self) -> "LiveSession":
         """Run in a thread of its own until `stop`."""
         self._end.clear()
+        # Threads of Python wait for each other this long, several times a turn: with the usual 5 ms
+        # a page that is busy sending would make the loop late.
+        self._switch = sys.getswitchinterval()
+        sys.setswitchinterval(min(self._switch, SWITCH))
         self.pace.restart(self.time)
         self._thread = threading.Thread(target=self._turns, name="framefree-live", daemon=True)
         self._thread.start()
@@ -228,6 +235,8 @@ class LiveSession:
         self._end.set()
         if self._thread is not None:
             self._thread.join(timeout=5.0)
+            sys.setswitchinterval(self._switch)
+            self._thread = None
 
     def advance(self, seconds: float) -> None:
         """Move on by simulated time at once, without a clock: for scripts and tests."""

@@ -89,6 +89,8 @@ def end_of(machine: Machine) -> str:
     for joint in machine.joints:
         if isinstance(joint.kind, Free) and joint.child in held:
             return joint.child
+    if not machine.bodies:
+        return "world"
     depth: list[int] = []
     for parent in machine.parent:
         depth.append(0 if parent < 0 else depth[parent] + 1)

@@ -129,7 +129,7 @@ class LiveMode(ViewMode):
         reset = gui.add_button("Reset")
         speed = gui.add_dropdown("speed", SPEEDS, initial_value="1")
         record = gui.add_checkbox("record", True)
-        name = gui.add_text("save as", str(self.folder / f"live-{self.machine.name or 'machine'}"))
+        name = gui.add_text("save as", f"live-{self.machine.name or 'machine'}")
         save = gui.add_button("Save the session as a run")
 
         @pause.on_click
@@ -148,7 +148,7 @@ class LiveMode(ViewMode):
 
         @save.on_click
         def _(_: Any) -> None:
-            self.page.note(self.save_as(name.value))
+            self.page.note(self.save_named(name.value))
 
         speed.on_update(lambda _: session.set_speed(float(speed.value)))
         record.on_update(lambda _: session.record(record.value))
@@ -262,6 +262,17 @@ class LiveMode(ViewMode):
     def run(self) -> Run:
         """Return what was recorded so far as an ordinary run."""
         return self.session.run()
+
+    def save_named(self, name: str) -> str:
+        """Write the record into `folder` under a name that a viewer gave; return what came of it.
+
+        Whoever sees the page may save, and into this folder alone: a name is no path.
+        """
+        if Path(name).name != name or name in ("", ".", ".."):
+            return (
+                f"not saved: `{name}` must be a name without slashes, for a folder in {self.folder}"
+            )
+        return self.save_as(self.folder / name)
 
     def save_as(self, path: Any) -> str:
         """Write the record to a new folder; return what came of it, in words."""

@@ -150,7 +150,8 @@ class View:
     # ------------------------------------------------------------------ the scene
 
     def _set_the_stage(self) -> None:
-        low, high = self.poses[:, :3, 3].min(axis=0), self.poses[:, :3, 3].max(axis=0)
+        places = self.poses[:, :3, 3] if len(self.poses) else np.zeros((1, 3))
+        low, high = places.min(axis=0), places.max(axis=0)
         reach = self.drawing.reach
         middle = (low + high) / 2
         camera = self.server.initial_camera

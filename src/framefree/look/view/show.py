@@ -115,6 +115,11 @@ def _live(
     payload: str | None,
     times: tuple[float, float | None],
 ) -> LiveMode:
+    if not machine.nv:
+        raise ViewError(
+            "nothing of the machine moves, so that nothing can run live; a base that floats comes "
+            'by `ff.read(file, base="free")`, on the command line `--base free`'
+        )
     x = _start(machine, state[0])
     if law is not None:
         followed = _own_law(machine, law, reference, frame)
