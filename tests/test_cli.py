@@ -47,6 +47,15 @@ def test_version():
         (("learn", "learnt-chain", "--out", "nowhere"), "did you mean `learned-chain`"),
         (("export", "iiwa", "nothing"), "`nothing` is not a quantity of the tree formulation"),
         (("export", "iiwa", "mass", "--formulation", "x"), "there is no formulation `x`"),
+        (("export", "iiwa", "mass", "--single"), "`--single` is for law, plant and loop of a"),
+        (("export", "crane", "law", "--name", "2nd"), "`2nd` is no name for functions in C"),
+        (("export", "crane", "law", "--format", "fmu", "--single"), "leave out `--single`"),
+        (("export", "crane", "law", "--format", "x"), "`--format` must be one of c, fmu, got `x`"),
+        (("export", "crane", "law", "--out", "/dev/null/x"), "`/dev/null` is not a folder"),
+        (
+            ("export", "crane", "law", "--format", "fmu", "--out", "/dev/null/x"),
+            "`/dev/null` is not a folder",
+        ),
     ],
 )
 def test_mistakes_end_with_a_message(arguments, words):

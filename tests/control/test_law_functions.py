@@ -220,6 +220,8 @@ def test_memory_is_kept_until_reset():
         (lambda law: law.step(0.0, np.zeros(2), np.zeros(3)), r"`x` must have shape \(3,\), got"),
         (lambda law: law.step(0.0, np.zeros(3), np.zeros(3)), "needs the reference signal `x`"),
         (lambda law: law.function(swing(floating())), "`x` of the law .* must have 3 entries"),
+        (lambda law: law.step(0.0, ["a"] * 3, np.zeros(3)), r"`x` must be \(3,\) numbers, got"),
+        (lambda law: law.function(3), r"`reference` of the law .* must be a Reference.*got 3"),
         (lambda law: law.kernel(period=-1.0), "`period` must be a positive time in s, got -1"),
         (lambda law: law.kernel(unknown_force=True), "does not take an estimate of unknown forces"),
     ],

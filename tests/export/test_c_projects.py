@@ -6,9 +6,11 @@ import subprocess
 import numpy as np
 import pytest
 from exported_runs import arm_run, limited_run, linear_run, top_run
+from gallery_laws import replayed
 
-from framefree.export import ExportedPart, ExportError, export_c
-from framefree.export.compiler import STRICT, CompiledBlock
+from framefree.errors import FramefreeError
+from framefree.export import ExportedPart, ExportError, export_c, export_fmu
+from framefree.export.compiler import CompiledBlock
 from framefree.export.struct_c import BlockInC
 from framefree.simulate import simulate
 
@@ -16,17 +18,6 @@ needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 RUNS = {"linear": linear_run, "arm": arm_run, "limited": limited_run, "top": top_run}
 PARTS = [("linear", "law"), ("linear", "loop"), ("arm", "law"), ("top", "plant")]
 SLOW = [("limited", "law"), ("limited", "loop"), ("arm", "loop"), ("arm", "plant")]
-
-
-def replayed(folder, *flags):
-    """Build the test-bench and return what it prints by name, and its exit code."""
-    sources = [*map(str, folder.glob("*.c"))]
-    bench = folder / "bench"
-    subprocess.run(["gcc", *STRICT, *flags, *sources, "-lm", "-o", str(bench)], check=True)
-    done = subprocess.run([str(bench)], cwd=folder, capture_output=True, text=True, check=False)
-    assert not done.stderr, done.stderr
-    printed = dict(line.split()[:2] for line in done.stdout.splitlines())
-    return {name: float(value) for name, value in printed.items()}, done.returncode
 
 
 @needs_gcc
@@ -74,6 +65,17 @@ def test_the_controller_is_the_law_side_of_the_run(name):
     assert np.abs(steps.following[:-1] - steps.memory[1:]).max(initial=0) <= 1e-12
 
 
+def test_a_short_run_goes_on_beyond_its_end():
+    """A test-bench of more steps than the run has; its first rows are those of the run."""
+    run = linear_run()
+    short, long = ExportedPart(run, "law").steps, ExportedPart(run, "law", steps=300).steps
+    assert (short.rows, long.rows) == (100, 300)
+    assert np.array_equal(long.table[:100], short.table)
+    assert np.abs(long.following[:-1] - long.memory[1:]).max() <= 1e-15
+    with pytest.raises(ExportError, match="`steps` must be a number of steps from 1 on, got 0"):
+        ExportedPart(run, "law", steps=0)
+
+
 def test_the_loop_is_the_run():
     run = arm_run()
     steps = ExportedPart(run, "loop").steps
@@ -109,10 +111,23 @@ def test_a_missing_compiler_is_told_in_one_line(monkeypatch):
 
 
 def test_names_that_c_cannot_have(tmp_path):
-    for name in ("2nd", "my law", "double", "größe"):
+    for name in ("2nd", "my law", "double", "größe", ""):
         with pytest.raises(ExportError, match=f"^`{name}` is no name for functions in C"):
             export_c(linear_run(), "law", tmp_path, name=name)
     assert not list(tmp_path.iterdir())
+
+
+def test_folders_that_cannot_be_made_are_told_in_one_line(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("mine")
+    for export in (export_c, export_fmu):
+        with pytest.raises(FramefreeError, match=r"^`.*` cannot be written: `.*file` is not a"):
+            export(linear_run(), "law", file / "folder")
+        with pytest.raises(
+            FramefreeError, match=r"`/proc/none.*` cannot be (made|wr)"
+        ):
+            export(linear_run(), "law", "/proc/none/folder")
+    assert file.read_text() == "mine"
 
 
 def test_another_name(tmp_path):

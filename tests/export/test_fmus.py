@@ -172,6 +172,13 @@ def test_without_a_compiler_there_are_sources_alone(tmp_path, monkeypatch):
     assert "sources/buildDescription.xml" in names
 
 
+def test_titles_become_names_of_files(tmp_path, monkeypatch):
+    monkeypatch.setenv("CC", "no-such-compiler")
+    paths = export_fmu(linear_run(), "law", tmp_path, title='../my "cart" */ 2', versions=(3,))
+    assert paths == [tmp_path / "-my-cart-2.fmu"]
+    assert fmpy.read_model_description(str(paths[0])).modelName == '../my "cart" */ 2'
+
+
 def test_units_by_base_units():
     assert base_units("m/s^2") == {"m": 1, "s": -2}
     assert base_units("Nm") == {"kg": 1, "m": 2, "s": -2}

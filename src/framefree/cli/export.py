@@ -15,7 +15,7 @@ from framefree.cli.arguments import (
 from framefree.cli.printing import err, out
 from framefree.errors import FramefreeError
 
-PARTS = ("law", "plant", "loop")
+BLOCKS = ("law", "plant", "loop")
 FORMATS = ("c", "fmu")
 
 
@@ -37,6 +37,10 @@ def export(
     single: Annotated[
         bool, typer.Option("--single", help="Single precision; the report says what is lost.")
     ] = False,
+    steps: Annotated[
+        int | None,
+        typer.Option(help="Of the test-bench; default those of the run, at most 10,000.", min=1),
+    ] = None,
     own_name: Annotated[
         str | None, typer.Option("--name", help="Of the functions in C; default controller, ...")
     ] = None,
@@ -53,11 +57,13 @@ def export(
     """Write law, plant or loop of a scenario, or a quantity of a machine, as C source or an FMU."""
     if form not in FORMATS:
         raise FramefreeError(f"`--format` must be one of {', '.join(FORMATS)}, got `{form}`")
-    if what in PARTS:
+    if what in BLOCKS:
         target = folder or Path(f"{name}-{what}")
-        _export_scenario(name, what, target, form, key, single, own_name, settings or [], plant)
+        options = {"key": key, "single": single, "own_name": own_name, "steps": steps}
+        _export_scenario(scenario_of(name, settings or [], plant), what, target, form, **options)
         return
-    for option, used in (("--format fmu", form != "c"), ("--run", key), ("--single", single)):
+    refused = {"--format fmu": form != "c", "--run": key, "--single": single, "--steps": steps}
+    for option, used in refused.items():
         if used:
             raise FramefreeError(
                 f"`{option}` is for law, plant and loop of a scenario, not for `{what}`"
@@ -76,34 +82,41 @@ def _export_quantity(machine: Any, quantity: str, formulation: str, folder: Path
 
 
 def _export_scenario(
-    name: str,
+    scenario: Any,
     what: str,
     folder: Path,
     form: str,
+    *,
     key: str,
     single: bool,
     own_name: str | None,
-    settings: list[str],
-    plant: str | None,
+    steps: int | None,
 ) -> None:
-    from framefree.export import export_c, export_fmu
+    from framefree.export import PARTS, export_c, export_fmu
+    from framefree.export.compiler import compiler, needed_compiler
     from framefree.export.struct_c import check_name
     from framefree.files import check_place
 
-    scenario = scenario_of(name, settings, plant)
-    usual = {"law": "controller"}.get(what, what)
-    check_name(own_name or usual)
-    if form == "fmu" and single:
-        raise FramefreeError("FMUs have doubles: leave out `--single`")
+    in_c = PARTS[what][1] if own_name is None else own_name
+    check_name(in_c)
+    for option, used in (("--single", single), ("--steps", steps)):
+        if form == "fmu" and used:
+            raise FramefreeError(f"FMUs have doubles and no test-bench: leave out `{option}`")
+    if single:
+        needed_compiler("`--single`, which is measured,")
     if form == "c":
-        check_place(folder / f"{own_name or usual}.c", guard=True)
-    err.print(f"running {name} ...", style="dim", highlight=False)
+        check_place(folder / f"{in_c}.c", guard=True)
+    else:
+        check_place(folder / f"{scenario.name}-{what}.fmu")
+    err.print(f"running {scenario.name} ...", style="dim", highlight=False)
     outcome = scenario.run(progress=None)
     run = outcome.run_named(key or scenario.judged)
     if form == "fmu":
-        paths = export_fmu(run, what, folder, name=own_name, title=f"{name}-{what}")
+        paths = export_fmu(run, what, folder, name=own_name, title=f"{scenario.name}-{what}")
+        if compiler() is None:
+            err.print("no C compiler is installed: the FMUs hold sources and no binary")
     else:
-        result = export_c(run, what, folder, name=own_name, single=single)
+        result = export_c(run, what, folder, name=own_name, single=single, steps=steps)
         paths = result.paths
         if result.report is not None:
             out.print(result.report.text(), highlight=False, markup=False)

@@ -90,6 +90,11 @@ class LawCall:
                 f"the law {law.name} does not take an estimate of unknown forces: leave out "
                 "`unknown_force`"
             )
+        if self.reference is not None and not callable(getattr(self.reference, "at", None)):
+            raise ControlError(
+                f"`reference` of the law {law.name} must be a Reference, as those of "
+                f"`framefree.control.references`, or None, got {self.reference!r}"
+            )
         words = unfollowed_time(law)
         if words:
             raise ControlError(words)

@@ -140,7 +140,10 @@ def _given(values: Mapping[str, Any], name: str, what: str, law: Any) -> Any:
 
 
 def _sized(value: Any, shape: tuple[int, ...], name: str) -> np.ndarray:
-    array = np.asarray(value, float)
+    try:
+        array = np.asarray(value, float)
+    except (TypeError, ValueError):
+        raise ControlError(f"`{name}` must be {shape} numbers, got {value!r}") from None
     if array.shape != shape:
         raise ControlError(f"`{name}` must have shape {shape}, got {array.shape}")
     return array

@@ -28,25 +28,32 @@ class ExportedPart:
     what : "law", "plant" or "loop"
     name : str, optional
         Of functions and files in C; by default "controller", "plant" or "loop".
-    steps : int
-        Most steps of the run that go into the test-bench.
+    steps : int, optional
+        Of the test-bench. Without, those of the run, at most 10,000; a run that is shorter goes on
+        beyond its end.
     """
 
-    def __init__(self, run: Run, what: str, name: str | None = None, steps: int = STEPS) -> None:
+    def __init__(
+        self, run: Run, what: str, name: str | None = None, steps: int | None = None
+    ) -> None:
         if what not in PARTS:
             raise ExportError(f"`what` must be one of {', '.join(PARTS)}, got {what!r}")
         kind, usual = PARTS[what]
-        check_name(name or usual)
+        name = usual if name is None else name
+        check_name(name)
+        if steps is not None and steps < 1:
+            raise ExportError(f"`steps` must be a number of steps from 1 on, got {steps}")
         self.run, self.what = run, what
         self.recorded = RecordedLoop(run)
-        self.made: Any = kind(self.recorded, name or usual)
+        self.made: Any = kind(self.recorded, name)
         self.block: StepBlock = self.made.block()
         self.steps = self._steps(steps)
 
-    def _steps(self, most: int) -> RecordedSteps:
+    def _steps(self, wanted: int | None) -> RecordedSteps:
         """Return the steps of the block along the run, as the kernel on the desk makes them."""
         block = self.block
-        inputs = self.made.recorded_inputs(self.recorded.record(most))
+        record = self.recorded.record(wanted or STEPS, on=wanted is not None)
+        inputs = self.made.recorded_inputs(record)
         values = named_results(block.program, inputs)
         told = {} if block.signals is None else named_results(block.signals, inputs)
         rows = len(next(iter(inputs.values())))

@@ -8,6 +8,7 @@ import casadi as ca
 import numpy as np
 
 from framefree.export.bench_c import SINGLE_LIMIT
+from framefree.export.block import StepBlock, split_columns
 from framefree.export.compiler import CompiledBlock
 from framefree.export.controller import Controller
 from framefree.export.errors import ExportError
@@ -119,7 +120,7 @@ def precision_report(part: ExportedPart) -> PrecisionReport:
             f"`--single` is refused: `{label}` differs by {worst:.2g} of its recorded span from "
             f"double precision in one step, more than {SINGLE_LIMIT:g}"
         )
-    loss = closed_loop_loss(part) if isinstance(part.made, Controller) else None
+    loss = closed_loop_loss(part, block) if isinstance(part.made, Controller) else None
     return PrecisionReport(worst, label, steps.rows, loss)
 
 
@@ -207,7 +208,7 @@ class ControlledRun:
         function = ca.Function("move", symbols, dense, names, [f"{n}_next" for n in outputs])
         return compile(function, shapes={"time": (), "h": ()})
 
-    def run(self, controller: CompiledBlock, periods: int) -> np.ndarray:
+    def run(self, controller: "CompiledBlock | DeskController", periods: int) -> np.ndarray:
         """Return the plant's x (periods + 1, n) under a controller."""
         controller.reset()
         loop, runner = self.loop, self.recorded.segment.runner
@@ -230,7 +231,37 @@ class ControlledRun:
         return np.array(motion)
 
 
-def closed_loop_loss(part: ExportedPart) -> ClosedLoopLoss | None:
+class DeskController:
+    """A controller as the kernel of the desk, called as a compiled one is.
+
+    Parameters
+    ----------
+    block : StepBlock
+    """
+
+    def __init__(self, block: StepBlock) -> None:
+        self.block, self.kernel = block, block.kernel()
+        self.names = [port.name for port in self.kernel.outputs]
+        self.reset()
+
+    def reset(self) -> None:
+        """Set the memory to that at the start of the run."""
+        start = self.block.start
+        self.memory = {f"memory_{port.name}": start[port.name] for port in self.block.memory}
+
+    def step(self, **groups: np.ndarray) -> np.ndarray:
+        """Return the outputs of one step; inputs by group, as columns."""
+        given = dict(self.memory)
+        for group, ports in self.block.groups.items():
+            columns = split_columns(ports, groups[group])
+            given |= {f"{group}_{name}": value for name, value in columns.items()}
+        made = self.kernel(**{port.name: given[port.name] for port in self.kernel.inputs})
+        named = dict(zip(self.names, made if isinstance(made, tuple) else (made,), strict=True))
+        self.memory |= {name: named.get(f"{name}_next", old) for name, old in self.memory.items()}
+        return np.concatenate([named[f"out_{port.name}"].ravel() for port in self.block.outputs])
+
+
+def closed_loop_loss(part: ExportedPart, single: CompiledBlock) -> ClosedLoopLoss | None:
     """Return what the closed loop loses with a controller in single precision.
 
     None where the plant is MuJoCo's or has no integrator of fixed step.
@@ -241,16 +272,12 @@ def closed_loop_loss(part: ExportedPart) -> ClosedLoopLoss | None:
         return None
     stride = loop.loop.ratio if loop.loop.gated and loop.loop.ratio > 1 else 1
     periods = loop.recorded.steps // stride
-    motions = {
-        single: loop.run(CompiledBlock(BlockInC(part.block, single)), periods)
-        for single in (False, True)
-    }
+    double, floats = loop.run(DeskController(part.block), periods), loop.run(single, periods)
     machine = loop.loop.machine
-    if motions[True].shape[1] != machine.nx:
-        apart = float(np.abs(motions[True] - motions[False]).max())
-        return ClosedLoopLoss({}, {}, apart)
-    apart = float(np.abs(machine.difference(motions[False], motions[True])).max())
-    return ClosedLoopLoss(_errors(loop, motions[False]), _errors(loop, motions[True]), apart)
+    if double.shape[1] != machine.nx:
+        return ClosedLoopLoss({}, {}, float(np.abs(floats - double).max()))
+    apart = float(np.abs(machine.difference(double, floats)).max())
+    return ClosedLoopLoss(_errors(loop, double), _errors(loop, floats), apart)
 
 
 def _errors(loop: ControlledRun, motion: np.ndarray) -> dict[str, float]:

@@ -115,10 +115,14 @@ class RecordedLoop:
             'run with "rk4", "midpoint" or "euler" (`--run KEY`)'
         )
 
-    def record(self, most: int = STEPS) -> LoopRecord:
-        """Return states and inputs of the loop where control periods begin."""
+    def record(self, most: int = STEPS, *, on: bool = False) -> LoopRecord:
+        """Return states and inputs of the loop where control periods begin.
+
+        At most so many of the run, or of its part before the first event; where it goes `on`, so
+        many in any case: the loop runs on beyond the end, as long as its numbers are finite.
+        """
         stride = self.options.ratio if self.options.gated and self.options.ratio > 1 else 1
-        count = min(self.steps, most * stride)
+        count = most * stride if on else min(self.steps, most * stride)
         segment, state, kept, step = self.segment, self.start, [], 0
         while step < count:
             part = min(count - step, 2000 * stride)
@@ -134,4 +138,6 @@ class RecordedLoop:
         values["h"] = np.full((rows_, 1), self.options.dt)
         for name, value in self.constants.items():
             values[name] = np.broadcast_to(value, (rows_, len(value)))
-        return LoopRecord({name: np.ascontiguousarray(one) for name, one in values.items()})
+        finite = np.all([np.isfinite(one).all(axis=1) for one in values.values()], axis=0)
+        end = rows_ if finite.all() else int(np.argmin(finite))
+        return LoopRecord({name: np.ascontiguousarray(one[:end]) for name, one in values.items()})

@@ -7,7 +7,7 @@ from framefree.export.exporting import ExportedPart
 from framefree.export.precision import PrecisionReport, precision_report
 from framefree.export.project import project_files
 from framefree.export.struct_c import BlockInC
-from framefree.files import write_files
+from framefree.files import check_place, write_files
 from framefree.simulate import Run
 
 
@@ -32,6 +32,7 @@ def export_c(
     *,
     name: str | None = None,
     single: bool = False,
+    steps: int | None = None,
 ) -> WrittenExport:
     """Write law, plant or loop of a run as a C project with a test-bench.
 
@@ -47,8 +48,12 @@ def export_c(
     single : bool
         In single precision. Every step is then measured against double precision, and a law is run
         in its loop; one that loses too much is refused with the figure.
+    steps : int, optional
+        Of the test-bench. Without, those of the run, at most 10,000; a run that is shorter goes on
+        beyond its end.
     """
-    part = ExportedPart(run, what, name)
+    check_place(Path(folder, "README.md"), guard=True)
+    part = ExportedPart(run, what, name, steps)
     parts = BlockInC(part.block, single)
     report = precision_report(part) if single else None
     notes = () if report is None else (report.text(),)

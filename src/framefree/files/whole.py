@@ -51,7 +51,7 @@ def write_files(contents: Mapping[Path, Content], *, guard: bool = False) -> lis
         for path, content in contents.items():
             if not _is_stream(path):
                 target = targets[path]
-                target.parent.mkdir(parents=True, exist_ok=True)
+                _make_folder(target.parent)
                 _remove_orphans(target.parent)
                 with _naming(path):
                     staged.append((target, _stage_beside(target, content)))
@@ -116,6 +116,16 @@ def _naming(path: Path) -> Iterator[None]:
     except OSError as error:
         error.filename = str(path)
         raise
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder, and those above it, where it is missing."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FramefreeError(
+            f"the folder `{folder}` cannot be made: {error.strerror or error}"
+        ) from error
 
 
 def _target(path: Path, guard: bool) -> Path:

@@ -1,8 +1,9 @@
 """A graph as C99: one function of pointers, for the machine's own controller board.
 
 The text needs no library but libm, allocates nothing and keeps no state. It does the operations of
-the native kernel in the same order, with the C library's elementary functions, so that the two
-agree to the last places of those functions; where none occurs they agree to the bit.
+the native kernel in the same order, its elementary functions written out, so that the two agree to
+the bit. Each operation is a statement; long functions are loops over tables of operations
+(`framefree.kernel.tables_c`).
 """
 
 import math
@@ -12,11 +13,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from framefree.files import write_files
-from framefree.kernel.elementary_c import NAMES, elementary_c
-from framefree.kernel.graph import BINARY, TRUTHS, UNARY, Graph, Node, Port
+from framefree.kernel.elementary_c import elementary_c
+from framefree.kernel.graph import TRUTHS, Graph, Node, Port
+from framefree.kernel.operations_c import FUSED, LOGIC, literal, operation_text
 from framefree.kernel.optimise import optimise
 from framefree.kernel.program import KernelProgram, Stage, lay_out
 from framefree.kernel.single_c import in_single
+from framefree.kernel.tables_c import LONG, OperationTable
 
 # Words that a compiler of C or C++ keeps for itself, and names that <math.h> takes.
 KEYWORDS = """
@@ -38,14 +41,6 @@ MATH = """
 """
 RESERVED = frozenset(f"{KEYWORDS} {MATH}".split())
 OWN = re.compile(r"n\d+|work|place|FMA|minimum|maximum|signum|inverse_erf|desk_\w+")  # used below
-
-INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
-INFIX |= {"lt": "<", "le": "<=", "eq": "==", "ne": "!="}
-LOGIC = {"and": "&&", "or": "||"}
-FUSED = {"fma": "FMA({}, {}, {})", "fms": "FMA({}, {}, -{})", "fnma": "FMA(-{}, {}, {})"}
-FUNCTIONS = {name: name for name in (*UNARY.values(), *BINARY.values())}
-FUNCTIONS |= {"abs": "fabs", "min": "minimum", "max": "maximum"}
-FUNCTIONS |= {"sign": "signum", "erfinv": "inverse_erf"} | NAMES
 
 HEADER = """\
 /* {name}, made by framefree.
@@ -242,7 +237,11 @@ class FunctionWriter:
         self.pieces = [identifier(f"{name}_{k}", taken) for k in range(len(program.stages))]
         self.inputs_end = sum(port.size for port in self.graph.inputs)
         self.split = len(program.stages) > 1
+        self.table = OperationTable(self.graph) if len(self.graph.nodes) > LONG else None
+        self.table_name = identifier(f"{name}_table", taken)
         self.work = program.slots - self.inputs_end if self.split else 0
+        if self.table is not None:
+            self.work = self.table.slots
 
     def write(self) -> CSource:
         """Return the two files."""
@@ -279,6 +278,8 @@ class FunctionWriter:
     def function(self, kind: str = "") -> str:
         """Return the function and its pieces; `kind` may be "static "."""
         text, head = "", f"{kind}{self.signature}"
+        if self.table is not None:
+            return f"{self.table.text(self.table_name)}\n{head}\n{block(self._tabled(self.table))}"
         fixed = [f"{self.place(slot)} = {literal(v)};" for slot, v in self.program.fixed.items()]
         bodies = [_CStage(self, stage).lines() for stage in self.program.stages]
         if not self.split:
@@ -292,6 +293,21 @@ class FunctionWriter:
         lines = [f"double work[{self.work}];", "int place;", *calls, *fixed]
         lines += [*self._copies(), *self._unused(bodies)]
         return f"{text}\n{head}\n{block(lines)}"
+
+    def _tabled(self, table: OperationTable) -> list[str]:
+        """Return the statements of a function that is a table."""
+        lines, at = [f"double work[{table.slots}];", "int place;"], 0
+        for name, port in zip(self.inputs, self.graph.inputs, strict=True):
+            lines += [
+                f"for (place = 0; place < {port.size}; ++place) {{",
+                f"    work[{at} + place] = {name}[place];",
+                "}",
+            ]
+            at += port.size
+        lines.append(f"{self.table_name}_run(work);")
+        for k, name in enumerate(self.outputs):
+            lines += table.results(k, name)
+        return [*lines, *self._unused([lines])]
 
     def _copies(self) -> list[str]:
         """Take the outputs from the work."""
@@ -338,21 +354,10 @@ class _CStage:
     def expression(self, node: Node) -> str:
         """Write one operation."""
         operation, *operands = node
-        if operation == "select":
-            condition, a, b = operands
-            return f"{self.truth(condition)} ? {self.value(a)} : {self.value(b)}"
-        if operation == "not":
-            return f"!{self.truth(operands[0])}"
-        if operation in LOGIC:
-            return f" {LOGIC[operation]} ".join(map(self.truth, operands))
-        values = [self.value(one) for one in operands]
-        if operation in INFIX:
-            return f" {INFIX[operation]} ".join(values)
-        if operation == "neg":
-            return f"-{values[0]}"
-        if operation in FUSED:
-            return FUSED[operation].format(*values)
-        return f"{FUNCTIONS[operation]}({', '.join(values)})"
+        conditions = operands[:1] if operation == "select" else operands
+        logical = operation in ("select", "not", *LOGIC)
+        truths = [self.truth(one) for one in conditions] if logical else []
+        return operation_text(operation, [self.value(one) for one in operands], truths)
 
     def value(self, number: int) -> str:
         """Write a node as a number."""
@@ -368,14 +373,6 @@ class _CStage:
         if self.nodes[number][0] in TRUTHS and number not in self.stage.loads:
             return f"n{number}"
         return f"({self.value(number)} != 0.0)"
-
-
-def literal(value: float) -> str:
-    """Return a number as C reads it, all digits of it."""
-    if math.isnan(value):
-        return "NAN"
-    text = "INFINITY" if math.isinf(value) else repr(abs(value))
-    return f"(-{text})" if math.copysign(1.0, value) < 0 else text
 
 
 def identifier(name: str, taken: set[str]) -> str:

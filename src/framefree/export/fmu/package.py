@@ -3,6 +3,7 @@
 import hashlib
 import io
 import platform
+import re
 import sys
 import tempfile
 import zipfile
@@ -17,7 +18,7 @@ from framefree.export.fmu.interface_3 import functions_3
 from framefree.export.fmu.runtime_c import runtime
 from framefree.export.fmu.variables import lay_out_variables
 from framefree.export.struct_c import BlockInC
-from framefree.files import write_files
+from framefree.files import check_place, write_files
 from framefree.simulate import Run
 
 FLAGS = ("-std=c99", "-O2", "-fPIC", "-shared", "-fvisibility=hidden")
@@ -47,17 +48,20 @@ def export_fmu(
     name : str, optional
         Of the functions in C.
     title : str, optional
-        Of the model; by default the name of the machine, and `what`.
+        Of the model; by default the name of the machine, and `what`. In names of files, what is
+        neither letter, digit, dot nor underscore becomes a dash.
     versions : tuple of int
         Of the standard.
     """
+    check_place(Path(folder, f"{what}.fmu"))
     part = ExportedPart(run, what, name, steps=1)
     title = title or "-".join([*part.recorded.name.split(), what])
+    own = "-".join(re.findall(r"[\w.-]+", title)).lstrip(".") or what
     duration = float(run.t[-1])
     contents = {}
     for version in versions:
-        own = f"{title}.fmu" if version == 3 else f"{title}-fmi{version}.fmu"
-        contents[Path(folder, own)] = fmu_bytes(part.block, title, duration, version)
+        ending = ".fmu" if version == 3 else f"-fmi{version}.fmu"
+        contents[Path(folder, own + ending)] = fmu_bytes(part.block, title, duration, version)
     return write_files(contents)
 
 
