@@ -195,6 +195,19 @@ def test_jax_is_the_kernel():
         LAWS["limited"].jax(path)
 
 
+def test_kernels_in_single_precision():
+    law, path = LAWS["integral"], swing(ROBOT)
+    rng = np.random.default_rng(4)
+    given = [rng.normal(size=shape) for shape in ((20,), (20, 3), (20, 3), (20, 3))]
+    double = law.kernel(path, period=PERIOD)(*given)
+    single = law.kernel(path, period=PERIOD, precision="single")(*given)
+    for k in (0, -1):  # u and memory
+        off = np.abs(single[k] - double[k]).max()
+        assert 0 < off <= 1e-5 * np.abs(double[k]).max()
+    with pytest.raises(ControlError, match=r"LimitedTaskControl has a solver.*TaskControl"):
+        LAWS["limited"].kernel(path, precision="single")
+
+
 def test_laws_in_python_are_refused_by_name():
     with pytest.raises(ControlError, match=r"LimitedTaskControl is evaluated in Python.*`solver`"):
         limited(ProxQp()).function()

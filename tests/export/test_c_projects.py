@@ -123,9 +123,7 @@ def test_folders_that_cannot_be_made_are_told_in_one_line(tmp_path):
     for export in (export_c, export_fmu):
         with pytest.raises(FramefreeError, match=r"^`.*` cannot be written: `.*file` is not a"):
             export(linear_run(), "law", file / "folder")
-        with pytest.raises(
-            FramefreeError, match=r"`/proc/none.*` cannot be (made|wr)"
-        ):
+        with pytest.raises(FramefreeError, match=r"`/proc/none.*` cannot be (made|wr)"):
             export(linear_run(), "law", "/proc/none/folder")
     assert file.read_text() == "mine"
 

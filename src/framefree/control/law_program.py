@@ -23,7 +23,7 @@ import numpy as np
 
 from framefree.control.errors import ControlError
 from framefree.errors import FramefreeError
-from framefree.kernel import Kernel
+from framefree.kernel import Kernel, Precision
 from framefree.kernel.c_source import CSource
 from framefree.kernel.callback import KernelFunction
 from framefree.kernel.expression import ExpressionProgram
@@ -114,9 +114,9 @@ class LawProgram(ABC):
     def __init__(self, made: Any, signals: Iterable[str]) -> None:
         self.made, self.signals = made, tuple(signals)
 
-    def compile(self) -> Kernel:
-        """Compile to native code, for one state or many."""
-        return self.made.compile()
+    @abstractmethod
+    def compile(self, precision: Precision = "double") -> Kernel:
+        """Compile to native code, for one state or many; "single" for floats inside."""
 
     def c_source(self, name: str | None = None) -> CSource:
         """Return it as C99 with a header."""
@@ -136,6 +136,10 @@ class TracedLaw(LawProgram):
 
     made: ExpressionProgram
 
+    def compile(self, precision: Precision = "double") -> Kernel:
+        """Compile the expression."""
+        return self.made.compile(precision)
+
     def function(self) -> ca.Function:
         """Return the expression."""
         return self.made.function()
@@ -149,6 +153,16 @@ class WrittenLaw(LawProgram):
     """A law of native calls."""
 
     made: Calls
+
+    def compile(self, precision: Precision = "double") -> Kernel:
+        """Compile the calls; they are in double precision."""
+        if precision != "double":
+            raise ControlError(
+                f"the law {self.made.name} has a solver with loops in it, whose kernel has double "
+                "precision only; its C has single precision (`framefree export ... --single`), and "
+                "TaskControl, whose solvers are closed forms, has a kernel in it"
+            )
+        return self.made.compile()
 
     def function(self) -> ca.Function:
         """Return a call of the compiled law."""

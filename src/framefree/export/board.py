@@ -139,7 +139,7 @@ def _run(machine: str, image: Path) -> str:
     try:
         done = subprocess.run(
             [*command, "-kernel", str(image)],
-            capture_output=True, text=True, check=False, timeout=SECONDS,
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=SECONDS,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise ExportError(f"the program did not end on {machine} within {SECONDS:g} s") from None

@@ -251,7 +251,7 @@ class DeskController:
 
     def step(self, **groups: np.ndarray) -> np.ndarray:
         """Return the outputs of one step; inputs by group, as columns."""
-        given = dict(self.memory)
+        given: dict[str, Any] = dict(self.memory)
         for group, ports in self.block.groups.items():
             columns = split_columns(ports, groups[group])
             given |= {f"{group}_{name}": value for name, value in columns.items()}

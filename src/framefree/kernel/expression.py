@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import casadi as ca
 
 from framefree.kernel.c_source import CSource
-from framefree.kernel.kernel import Kernel, compile, function_c_source, function_jax
+from framefree.kernel.kernel import Kernel, Precision, compile, function_c_source, function_jax
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,10 @@ class ExpressionProgram:
         """Return the `casadi.Function`."""
         return self.expression
 
-    def compile(self) -> Kernel:
+    def compile(self, precision: Precision = "double") -> Kernel:
         """Compile to native code."""
-        return compile(self.expression, shapes=dict.fromkeys(self.scalars, ()))
+        shapes = dict.fromkeys(self.scalars, ())
+        return compile(self.expression, shapes=shapes, precision=precision)
 
     def c_source(self, name: str | None = None) -> CSource:
         """Return it as C99 with a header."""
