@@ -1,5 +1,6 @@
 """Before all tests."""
 
+import os
 import signal
 from collections import Counter
 
@@ -9,6 +10,12 @@ import pytest
 # children: tests that interrupt a run need the usual behaviour.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config):
+    """Compile in haste, with the same bits, where much code runs once: in the short suite."""
+    if "not slow" in config.getoption("markexpr"):
+        os.environ.setdefault("FRAMEFREE_COMPILE", "quick")
 
 
 @pytest.hookimpl(tryfirst=True)

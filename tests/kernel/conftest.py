@@ -12,6 +12,14 @@ def _own_cache(tmp_path_factory):
         yield
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _as_users_compile():
+    """Compile as users do, not in haste as the rest of the short suite."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FRAMEFREE_COMPILE", "full")
+        yield
+
+
 @pytest.fixture(scope="session")
 def same_bits():
     """Tell whether two arrays agree bit for bit, any NaN equal to any other."""

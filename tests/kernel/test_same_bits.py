@@ -5,8 +5,9 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from framefree.kernel import compile, native
+from framefree.kernel import CompileError, compile, native
 from framefree.kernel import program as program_module
+from framefree.kernel.target import host
 
 
 def everything(size: int = 6) -> ca.Function:
@@ -102,3 +103,22 @@ def test_huge_functions_compiled_in_haste(reference, same_bits, monkeypatch):
         x, y = states(batch)
         for got, expected in zip(kernel(x, y), reference(x, y), strict=True):
             assert same_bits(got, expected)
+
+
+@pytest.mark.parametrize("single", [False, True])
+def test_quick_compilation_keeps_the_bits(monkeypatch, single):
+    precision = "single" if single else "double"
+    x, y = (a.astype(np.float32) if single else a for a in states(67))
+    results = []
+    for how in ("full", "quick"):
+        monkeypatch.setenv("FRAMEFREE_COMPILE", how)
+        assert host(single=single).quick == (how == "quick")
+        results.append(compile(everything(), cache=False, precision=precision)(x, y))
+    for full, quick in zip(*results, strict=True):
+        assert np.array_equal(full, quick, equal_nan=True)
+
+
+def test_other_ways_of_compiling_are_refused(monkeypatch):
+    monkeypatch.setenv("FRAMEFREE_COMPILE", "fast")
+    with pytest.raises(CompileError, match="FRAMEFREE_COMPILE must be `full` or `quick`"):
+        compile(everything(), cache=False)

@@ -92,7 +92,8 @@ def compile_object(text: str, target: Target, routines: str = "") -> bytes:
     if routines:
         module.data_layout = str(_machine(target).target_data)
         module.link_in(_optimised(routines, target))
-    return _machine(target, 0 if text.count("\n") > HUGE else OPTIMISATION).emit_object(module)
+    hasty = target.quick or text.count("\n") > HUGE
+    return _machine(target, 0 if hasty else OPTIMISATION).emit_object(module)
 
 
 def _optimised(text: str, target: Target) -> llvm.ModuleRef:

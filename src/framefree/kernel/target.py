@@ -1,6 +1,11 @@
-"""Properties of the processor that the emitter of code needs."""
+"""Properties of the processor that the emitter of code needs.
+
+Environment: with ``FRAMEFREE_COMPILE=quick`` kernels are compiled in haste. Results keep their bits;
+compiling takes less time and the code runs slower, which suits test suites that run much code once.
+"""
 
 import functools
+import os
 import platform
 from dataclasses import dataclass, field
 
@@ -10,6 +15,7 @@ from framefree.kernel.graph import CompileError
 
 LANES = (1, 2, 4, 8)
 SINGLE_LANES = (2, 4, 8, 16)
+FULL, QUICK = "full", "quick"
 
 
 @dataclass(frozen=True)
@@ -30,6 +36,8 @@ class Target:
         Whether an instruction can read one double from memory into all lanes.
     single : bool
         Whether kernels compute in single precision, twice as many states in a register.
+    quick : bool
+        Whether code is compiled in haste: the same bits, slower.
     triple : str, optional
         System that the code is for, as LLVM writes it; by default the one that this runs on.
     """
@@ -41,6 +49,7 @@ class Target:
     rounding: bool
     spreads: bool
     single: bool = False
+    quick: bool = False
     triple: str = field(default_factory=llvm.get_process_triple)
 
     @property
@@ -59,9 +68,16 @@ class Target:
         return self.lanes * self.bytes
 
 
-@functools.cache
 def host(lanes: int | None = None, *, single: bool = False) -> Target:
     """Describe the processor that runs this, with as many lanes as its registers hold."""
+    asked = os.environ.get("FRAMEFREE_COMPILE") or FULL
+    if asked not in (FULL, QUICK):
+        raise CompileError(f"FRAMEFREE_COMPILE must be `{FULL}` or `{QUICK}`, not `{asked}`")
+    return _host(lanes, single, asked == QUICK)
+
+
+@functools.cache
+def _host(lanes: int | None, single: bool, quick: bool) -> Target:
     known = SINGLE_LANES if single else LANES
     if lanes is not None and lanes not in known:
         raise CompileError(f"`lanes` must be one of {known}, not {lanes!r}")
@@ -80,4 +96,5 @@ def host(lanes: int | None = None, *, single: bool = False) -> Target:
         rounding=arm or bool(features.get("sse4.1")),
         spreads=bool(features.get("avx512f")),
         single=single,
+        quick=quick,
     )
