@@ -210,5 +210,5 @@ def test_a_machine_of_which_nothing_moves_is_shown_but_not_run(tmp_path):
     assert not machine.bodies
     with view(machine, port=18690) as shown:
         assert shown.mode.sliders == {}  # type: ignore[attr-defined]
-    with pytest.raises(ViewError, match="nothing of the machine moves.*--base free"):
+    with pytest.raises(ViewError, match=r"nothing of the machine moves.*--base free"):
         view(machine, live=True)

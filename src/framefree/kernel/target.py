@@ -1,7 +1,8 @@
 """Properties of the processor that the emitter of code needs.
 
-Environment: with ``FRAMEFREE_COMPILE=quick`` kernels are compiled in haste. Results keep their bits;
-compiling takes less time and the code runs slower, which suits test suites that run much code once.
+Environment: with ``FRAMEFREE_COMPILE=quick`` kernels are compiled in haste. Results keep their
+bits; compiling takes less time and the code runs slower, which suits test suites that run much code
+once.
 """
 
 import functools
