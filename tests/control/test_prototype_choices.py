@@ -9,14 +9,14 @@ import pytest
 from framefree.control.law import ControlError
 from framefree.control.prototype import PrototypeControl
 from framefree.control.prototype.transport import straight
-from framefree.control.prototype.tuning import characteristic, matching, thrust_borne
-from framefree.control.references import JointPath
+from framefree.control.prototype.tuning import characteristic, free_body, matching, thrust_borne
+from framefree.control.references import Hold, JointPath
 from framefree.errors import FramefreeWarning
 from framefree.gallery.machines.five_bar import five_bar
 from framefree.gallery.machines.multicopters import quadcopter, tricopter
 from framefree.gallery.machines.scara import scara
 from framefree.geometry import Moments
-from framefree.machine import Body
+from framefree.machine import Body, Fluid, Free, Immersed, Joint, Machine, Wrench
 from framefree.simulate import simulate
 
 POLES = characteristic((3.0, 0.8), (12.0, 0.8))
@@ -136,9 +136,50 @@ def test_gains_stand_over_the_center_of_mass(center):
     assert all(np.abs(found.poles - root).min() < 1e-5 for root in roots)
 
 
-def test_gains_that_stand_beside_it_are_told():
+@pytest.mark.parametrize("poles", [POLES, characteristic((1.0, 0.7), (4.0, 0.7))])
+def test_gains_that_stand_beside_it_are_told(poles):
     machine = with_center((0.01, 0.0, 0.0))
-    gains = thrust_borne(1.001, POLES, (2.5, 0.7), 0.0307)
+    gains = thrust_borne(1.001, poles, (2.5, 0.7), 0.0307)
     with pytest.warns(FramefreeWarning, match="passes 10 mm beside the center of mass"):
         law = PrototypeControl(machine, **gains.on("body"), approach="body")
-    assert matching(law).moved > 1e-3
+    assert matching(law).moved > 1e-4
+
+
+@pytest.mark.parametrize("plant", ["native", "mujoco"])
+def test_a_fluid_that_sways_and_turns_is_known_to_the_law(plant):
+    """A body with six inputs moves as it would without the fluid; one whose law is not told no."""
+    if plant == "mujoco":
+        pytest.importorskip("mujoco")
+
+    def body(flow, fluid=True):
+        wet = Immersed("hull", 3e-3, linear_drag=[6.0] * 6, added_mass=[1.0] * 3 + [0.01] * 3)
+        return Machine(
+            (Body("hull", Moments.of_body(3.0, (0, 0, 0), np.diag([0.05, 0.06, 0.07]))),),
+            (Joint("base", Free(), "world", "hull"),),
+            actuators=(Wrench("push", "hull", np.eye(6)),),
+            fluid=Fluid((wet,), flow=flow) if fluid else None,
+            name="hull",
+        )
+
+    def sway(position, time):
+        return [0.5 * ca.sin(3 * time) - position[1], position[0], 0.2 * ca.cos(position[0])]
+
+    gains = free_body(3.0, (0.05, 0.06, 0.07), (2.0, 0.8), (3.0, 0.8)).on("hull")
+    still, moving = body(None, fluid=False), body(sway)
+    x0 = still.integrate(still.neutral(), np.array([0.5, -0.3, 0.2, 0.3, 0.2, -0.4]))
+
+    def flown(machine, known):
+        law = PrototypeControl(known, **gains)
+        goal = Hold(known, known.neutral())
+        return simulate(machine, law, goal, x0, duration=0.5, dt=2e-3, plant=plant, every=10).x
+
+    apart = np.abs(flown(moving, moving) - flown(still, still)).max()
+    assert apart < (1e-7 if plant == "native" else 2e-3)
+    assert np.abs(flown(moving, still) - flown(still, still)).max() > 0.05
+
+
+def test_inertia_that_is_negative_is_told_as_such():
+    machine = scara()
+    wrong = Moments.of(1.0, (0, 0, 0), -np.eye(3))
+    with pytest.raises(ControlError, match="inertia of the prototype is not positive semidef"):
+        PrototypeControl(machine, {"link2": wrong}, {}, {})

@@ -205,7 +205,7 @@ class ClosedLoop:
         eps, dv, dm = (
             ca.SX.sym(name, k) for name, k in zip("evm", (n, n, len(first)), strict=True)
         )
-        state = errors.state(signals, eps, dv)
+        state = errors.state(signals, eps, dv, t)
         a, _, rate = self.response(t, state, signals, ca.DM(first) + dm)
         z = ca.vertcat(eps, dv, dm)
         moved = ca.horzcat(-errors.turning(signals), ca.SX.eye(n), ca.SX(n, len(first)))

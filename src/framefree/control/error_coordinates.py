@@ -29,8 +29,8 @@ class ErrorCoordinates(ABC):
     size: int
 
     @abstractmethod
-    def state(self, reference: Mapping[str, Matrix], eps: Matrix, dv: Matrix) -> State:
-        """Return the state with these errors from a reference (x, v)."""
+    def state(self, reference: Mapping[str, Matrix], eps: Matrix, dv: Matrix, t: Matrix) -> State:
+        """Return the state with these errors from a reference (x, v), at a time."""
 
     @abstractmethod
     def turning(self, reference: Mapping[str, Matrix]) -> Matrix:
@@ -47,10 +47,10 @@ class TreeErrors(ErrorCoordinates):
     def __init__(self, machine: Machine) -> None:
         self.machine, self.size = machine, machine.nv
 
-    def state(self, reference: Mapping[str, Matrix], eps: Matrix, dv: Matrix) -> State:
-        """Return the state with these errors from a reference (x, v)."""
+    def state(self, reference: Mapping[str, Matrix], eps: Matrix, dv: Matrix, t: Matrix) -> State:
+        """Return the state with these errors from a reference (x, v), at a time."""
         x = self.machine.integrate(reference["x"], eps)
-        return equations(self.machine.tree).at(x, reference["v"] + dv)
+        return equations(self.machine.tree).at(x, reference["v"] + dv, t)
 
     def turning(self, reference: Mapping[str, Matrix]) -> Matrix:
         """Return W of d eps/dt = dv - W eps along a reference."""
@@ -110,10 +110,10 @@ class ClosedErrors(ErrorCoordinates):
                 "or these per s)"
             )
 
-    def state(self, reference: Mapping[str, Matrix], eps: Matrix, dv: Matrix) -> State:
-        """Return the state with these errors from a reference (x, v)."""
+    def state(self, reference: Mapping[str, Matrix], eps: Matrix, dv: Matrix, t: Matrix) -> State:
+        """Return the state with these errors from a reference (x, v), at a time."""
         x = self.form.map.integrate(reference["x"][self._places, :], eps)
-        return self.form.at(x, self.of(reference["v"]) + dv)
+        return self.form.at(x, self.of(reference["v"]) + dv, t)
 
     def turning(self, reference: Mapping[str, Matrix]) -> Matrix:
         """Return zero: these velocities commute."""

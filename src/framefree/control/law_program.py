@@ -216,8 +216,8 @@ def unfollowed_time(law: Any) -> str:
         return ""
     return (
         f"the law {law.name} does not follow the time, but its machine has interactions "
-        "that depend on it; give it a machine with `interaction.held_at(t)` in their "
-        "place, or without them"
+        "or a flow that depend on it; give it a machine with their `held_at(t)` in their place, or "
+        "without them"
     )
 
 

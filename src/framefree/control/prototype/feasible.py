@@ -57,7 +57,7 @@ def feasibility(machine: Machine, reference: Reference, times: Any) -> Feasibili
     symbol = ca.SX.sym("t")
     at = reference.at(symbol)
     x, v, a = (ca.SX(at[name]) for name in "xva")
-    state = equations(machine.tree).at(x, v)
+    state = equations(machine.tree).at(x, v, symbol)
     wanted = state.inverse(a) - actuation.input_bias(state)
     values = (wanted, _columns(machine, state, x, v), state.mass)
     function = ca.Function("needed", [symbol], [ca.densify(ca.SX(value)) for value in values])

@@ -14,9 +14,11 @@ from framefree.control.law import ControlError
 from framefree.control.prototype.parameters import PairParameters
 from framefree.control.prototype.rest import rest_dynamics
 from framefree.machine import WORLD, Free, Machine
+from framefree.machine.units import Units
 
 ASIDE = 0.02
-"""Share of the distance between the centers by which the line may miss the center of mass."""
+"""Share of the distance between the centers, and of the craft's own length, by which the line may
+miss the center of mass."""
 
 
 DECAYING = 1e-6
@@ -91,7 +93,7 @@ def what_stands_aside(machine: Machine, pairs: Sequence[PairParameters]) -> str:
         return ""
     aside = (center - s) - along * ((center - s) @ along) / length**2
     missed = float(np.linalg.norm(aside))
-    if missed <= ASIDE * length:
+    if missed <= ASIDE * min(length, Units.of(machine).length):
         return ""
     return (
         f"the line through the centers of inertia and stiffness of the prototype passes "

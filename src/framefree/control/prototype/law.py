@@ -105,6 +105,7 @@ class PrototypeControl(Law):
 
     needs = ("x", "v", "a")
     takes = (UNKNOWN_FORCE,)
+    follows_time = True
     units: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "W": "J",
@@ -216,13 +217,13 @@ class PrototypeControl(Law):
         for name, samples in zip(KINDS, self._sampled(x, *forms), strict=True):
             scaled = np.array([_scaled(one) for one in samples])
             lowest = np.linalg.eigvalsh(scaled)[:, 0].min()
-            if name == "inertia" and lowest < 1e-10:
-                raise ControlError(self._singular(samples))
             if lowest < -1e-9:
                 raise ControlError(
                     f"the {name} of the prototype is not positive semidefinite: its lowest "
                     f"eigenvalue is {lowest:.3g} of its diagonal"
                 )
+            if name == "inertia" and lowest < 1e-10:
+                raise ControlError(self._singular(samples))
 
     def _singular(self, samples: np.ndarray) -> str:
         ranks = [np.linalg.matrix_rank(_scaled(one), tol=1e-10) for one in samples]
@@ -316,12 +317,13 @@ class PrototypeControl(Law):
         leaning = Lean(self._model)
         return None if leaning.joint is None else leaning
 
-    def kinetics(self, x: Matrix, v: Matrix, force: Matrix = None) -> Kinetics:
+    def kinetics(self, x: Matrix, v: Matrix, force: Matrix = None, t: Matrix = 0) -> Kinetics:
         """Return M, b and B of the machine at a state, and the rows of its loops.
 
-        `force` (nv) is one that acts beside those of the machine.
+        `force` (nv) is one that acts beside those of the machine, `t` (s) the time, which moves
+        fluids and interactions.
         """
-        state = self._model.at(x, v)
+        state = self._model.at(x, v, t)
         own = state.inverse(ca.SX(self.machine.nv, 1))
         own = own if force is None else own - force
         parts = state, own, actuation.input_matrix(state), actuation.input_bias(state)
@@ -337,12 +339,12 @@ class PrototypeControl(Law):
         """Return the inputs nearest to the template's accelerations."""
         force = reference.get(UNKNOWN_FORCE)
         if force is not None and self._leaning is not None:
-            reference = self._leaning(reference, force)
+            reference = self._leaning(reference, force, t)
         if self.bounded is not None:
             reference = self.bounded.reference(self.machine, self.pairs, (x, v), reference)
         if self.integral is not None:
             force = memory if force is None else force + memory
-        plant, wanted = self.kinetics(x, v, force), self.template(x, v, reference)
+        plant, wanted = self.kinetics(x, v, force, t), self.template(x, v, reference)
         u = plant.nearest(self.allocation, wanted.M, wanted.b)
         a = plant.accelerations(self.allocation.given(plant.state, u))
         left = ca.densify(wanted.M @ a + wanted.b)

@@ -56,13 +56,15 @@ class Lean:
         free = [j for j in self.machine.joints if isinstance(j.kind, Free) and j.parent == "world"]
         return free[0] if len(free) == 1 else None
 
-    def __call__(self, reference: Mapping[str, Matrix], force: Matrix) -> dict[str, Matrix]:
+    def __call__(
+        self, reference: Mapping[str, Matrix], force: Matrix, t: Matrix = 0
+    ) -> dict[str, Matrix]:
         """Return the reference with x, v and a turned against a force (nv) on the velocities."""
         motion = [reference[name] for name in ("x", "v", "a")]
         parameters = self._parameters
         eps = ca.SX(3, 1)
         for _ in range(STEPS):
-            eps = eps + self._step(*motion, force, eps, *parameters)
+            eps = eps + self._step(*motion, force, eps, t, *parameters)
         return {**reference, **dict(zip("xva", self._turned(*motion, eps), strict=True))}
 
     @property
@@ -91,9 +93,9 @@ class Lean:
     def _step(self) -> ca.Function:
         """From x, v, a, force and eps to the change of eps by Newton's method."""
         x, v, a, eps = self._symbols
-        force = ca.SX.sym("force", self.machine.nv)
+        force, t = ca.SX.sym("force", self.machine.nv), ca.SX.sym("t")
         x_new, v_new, a_new = self._turned(x, v, a, eps)
-        state = self.equations.at(x_new, v_new)
+        state = self.equations.at(x_new, v_new, t)
         B = input_matrix(state)
         per_input = ca.densify(solve_symmetric(state.mass, B))
         needed = state.inverse(a_new) - input_bias(state) - force
@@ -105,4 +107,4 @@ class Lean:
         # A turn that changes nothing (about the thrust, or in free fall) is left at zero.
         size = LEAST * ca.trace(normal) + 1e-12
         change = -solve_symmetric(normal + size * ca.SX.eye(3), slope.T @ solved[:, 0])
-        return ca.Function("lean", [x, v, a, force, eps, *self._parameters], [change])
+        return ca.Function("lean", [x, v, a, force, eps, t, *self._parameters], [change])
