@@ -18,6 +18,7 @@ from framefree.motion import State
 from framefree.motion.load import Load
 from framefree.simulate.actuation import actuate
 from framefree.simulate.disturbances import Moment
+from framefree.simulate.impacts import may_be_hit, resolved
 from framefree.simulate.integrators import ImplicitIntegrator
 from framefree.simulate.integrators.newton import (
     ImplicitStage,
@@ -149,6 +150,7 @@ class _Program:
         self.y = ca.SX.sym("y", loop.column.shape[0])
         self.h, self.start = ca.SX.sym("h"), ca.SX.sym("start")
         self.moving = self.group.velocity(self.x, self.y).shape[0]
+        self.watched = may_be_hit(loop, integrator)
         self.calls = Calls("implicit_step")
         self.inputs = loop_inputs(self.calls, loop)
         output = loop.law_side.output
@@ -189,8 +191,11 @@ class _Program:
         parameters = [self.inputs[name] for name in self.loop.parameter_names]
         rates: list[Block] = []
         flags: list[Block] = []
+        kept: list[Block] = []
         for row in self.integrator.rows:
-            begun = self._call(self._begin_stage(row), [x, y, h, start, *rates])
+            if rates and self.watched:
+                kept = self._call(self._resolved, [x, y, h, start, *rates, *parameters])
+            begun = self._call(self._begin_stage(row), [x, y, h, start, *rates, *kept])
             t, known, state = begun[0], begun[1:4], begun[4:]
             moved = [self.calls.block(block.size) for block in state]
             context = [t, start, h, acting, *parameters]
@@ -201,7 +206,7 @@ class _Program:
             P, A, flag = self._call(self._end_stage, [x, *known, *state])
             rates += [P, A]
             flags.append(flag)
-        x, y = self._call(self._finish, [x, y, h, start, *rates, *flags])
+        x, y = self._call(self._finish, [x, y, h, start, *rates, *kept, *flags])
         return x, y
 
     def _call(self, function: ca.Function, inputs: list[Block]) -> list[Block]:
@@ -217,17 +222,41 @@ class _Program:
         A = [ca.SX.sym("A", self.y.shape[0]) for _ in range(count)]
         return P, A, [one for pair in zip(P, A, strict=True) for one in pair]
 
+    def _weights(self, row: tuple[float, ...], count: int) -> tuple[list[Matrix], list[Matrix]]:
+        """Return the weights of a row after some stages, and the symbol that they depend on.
+
+        Where an impact is too short for the step, the last weight is that of all of them.
+        """
+        if not (count and self.watched):
+            return list(row), []
+        kept = ca.SX.sym("kept")
+        alone = [*[0.0] * (len(row) - 1), sum(row)]
+        pairs = zip(row, alone, strict=True)
+        return [ca.if_else(kept, one, other) for one, other in pairs], [kept]
+
+    @cached_property
+    def _resolved(self) -> ca.Function:
+        """The function that tells whether later stages may build upon the first."""
+        (P,), (A,), rates = self._rates(1)
+        parts, rate = self.loop.split(self.y), self.loop.split(A)
+        state = self.loop.plant.at(self.x, parts["v"], self.start)
+        own = self.integrator.rows[0][0]
+        flag = resolved(self.loop, own, self.h, state, (P, rate["v"]))
+        inputs = [self.x, self.y, self.h, self.start, *rates, *self.loop.parameters]
+        return _function("resolved", inputs, [flag])
+
     def _begin_stage(self, row: tuple[float, ...]) -> ca.Function:
         """Return the function that gives the time of a stage, its known part and first state."""
         x, y, h, group = self.x, self.y, self.h, self.group
         P, A, rates = self._rates(len(row) - 1)
-        theta = h * _weighted(row[:-1], P, self.moving)
-        base, share = y + h * _weighted(row[:-1], A, y.shape[0]), row[-1] * h
+        weights, kept = self._weights(row, len(P))
+        theta = h * _weighted(weights[:-1], P, self.moving)
+        base, share = y + h * _weighted(weights[:-1], A, y.shape[0]), weights[-1] * h
         # Of the first stage nothing is known but the state; later ones go on as the one before.
-        guess = base + share * A[-1] if A else base
+        guess = base + row[-1] * h * A[-1] if A else base
         X = group.integrate(x, theta + share * group.velocity(x, guess))
         results = [self.start + sum(row) * h, theta, base, share, *StageState.first(guess, X)]
-        return _function("begin_stage", [x, y, h, self.start, *rates], results)
+        return _function("begin_stage", [x, y, h, self.start, *rates, *kept], results)
 
     @cached_property
     def _stage(self) -> tuple[ImplicitStage, list[Matrix], StageState]:
@@ -260,8 +289,9 @@ class _Program:
     @cached_property
     def _finish(self) -> ca.Function:
         """The function from all stages to the state after the step."""
-        x, h, side, weights = self.x, self.h, self.loop.plant_side, self.integrator.weights
-        P, A, rates = self._rates(len(weights))
+        x, h, side = self.x, self.h, self.loop.plant_side
+        P, A, rates = self._rates(self.integrator.stages)
+        weights, kept = self._weights(self.integrator.weights, len(P) - 1)
         flags = [ca.SX.sym("solved") for _ in weights]
         moved = self.group.integrate(x, h * _weighted(weights, P, self.moving))
         column = self.y + h * _weighted(weights, A, self.y.shape[0])
@@ -270,7 +300,7 @@ class _Program:
         )
         good = ca.mmin(ca.vertcat(*flags)) > 0
         results = [ca.if_else(good, value, ca.SX(float("nan"))) for value in results]
-        return _function("finish", [x, self.y, h, self.start, *rates, *flags], results)
+        return _function("finish", [x, self.y, h, self.start, *rates, *kept, *flags], results)
 
 
 def _function(name: str, inputs: Any, outputs: Any) -> ca.Function:

@@ -21,7 +21,7 @@ from framefree.simulate.failure import (
     too_short,
 )
 from framefree.simulate.first_states import first_states
-from framefree.simulate.integrators.base import ExplicitIntegrator
+from framefree.simulate.integrators.base import ExplicitIntegrator, Integrator
 from framefree.simulate.making import LoopMaker
 from framefree.simulate.noise import NoiseSource
 from framefree.simulate.observe import FROM_ALL_FORCES, Observer
@@ -123,8 +123,10 @@ class Segment:
             ours = not self.options.contacts
             x = np.asarray(scene.x, float)
             check_first(scene.machine, x, scene.parameters, compliant=ours)
-            if isinstance(self.options.method, ExplicitIntegrator) and ours:
-                warn_of_steps(scene.machine, scene.parameters, self.clock.dt)
+            method = self.options.method
+            if isinstance(method, Integrator) and ours:
+                explicit = isinstance(method, ExplicitIntegrator)
+                warn_of_steps(scene.machine, scene.parameters, self.clock.dt, explicit=explicit)
         u = self.options.inputs_before(scene.machine)
         try:
             if self.batch is None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from framefree.errors import FramefreeWarning
 from framefree.machine import WORLD, Contact, Machine
+from framefree.machine.contact_pairs.base import ROUNDED, THIN
 from framefree.machine.part import set_field
 from framefree.machine.values import is_symbolic
 from framefree.motion.tree import Tree
@@ -16,6 +17,9 @@ from framefree.simulate.errors import SimulationError
 
 STANDARD_GRAVITY = 9.81
 """m/s^2; weights are compared with it also where there is no gravity."""
+
+_TURNING = {1.0: 1.5708, 1.5: 1.4716}
+"""Time from touching to turning over D / v, by exponent of the depth."""
 
 DEEP = 0.1
 """Share of the smaller shape's half width from which an overlap at the start is warned of."""
@@ -86,10 +90,25 @@ def check_first(
         )
 
 
-def warn_of_steps(machine: Any, parameters: np.ndarray, dt: float) -> None:
-    """Warn of contacts that explicit steps of dt do not resolve."""
-    for text in _too_stiff(machine, parameters, dt):
+def warn_of_steps(machine: Any, parameters: np.ndarray, dt: float, *, explicit: bool) -> None:
+    """Warn of contacts that steps of dt do not resolve (of implicit ones impacts), or too soft."""
+    found = _too_stiff if explicit else _too_short
+    for text in (*found(machine, parameters, dt), *_too_soft(machine, parameters)):
         warnings.warn(text, FramefreeWarning, stacklevel=2)
+
+
+def _carrying(machine: Any, parameters: np.ndarray) -> list[tuple[Contact, float]]:
+    """Return contacts in numbers, each with the smaller mass of the bodies that touch (kg)."""
+    if not contacts_of(machine) or np.ndim(parameters) > 1:
+        return []
+    numbers, found = machine.with_parameters(parameters), []
+    for part in contacts_of(numbers):
+        owners = [numbers.frame(name).body for name in (part.frame_a, part.frame_b)]
+        masses = [numbers.body(name).moments.total for name in owners if name != WORLD]
+        mass = min((float(one) for one in masses if one > 0), default=0.0)
+        if mass:
+            found.append((part, mass))
+    return found
 
 
 def _too_stiff(machine: Any, parameters: np.ndarray, dt: float) -> list[str]:
@@ -98,15 +117,8 @@ def _too_stiff(machine: Any, parameters: np.ndarray, dt: float) -> list[str]:
     A body of mass M that lies still on a contact swings at sqrt(f' / M), with f' the slope of the
     force at the depth that carries its weight on earth; impacts are stiffer still.
     """
-    if not contacts_of(machine) or np.ndim(parameters) > 1:
-        return []
-    numbers, found = machine.with_parameters(parameters), []
-    for part in contacts_of(numbers):
-        owners = [numbers.frame(name).body for name in (part.frame_a, part.frame_b)]
-        masses = [numbers.body(name).moments.total for name in owners if name != WORLD]
-        mass = min((float(one) for one in masses if one > 0), default=0.0)
-        if not mass:
-            continue
+    found = []
+    for part, mass in _carrying(machine, parameters):
         m = part.exponent
         slope = m * part.stiffness ** (1 / m) * (mass * STANDARD_GRAVITY) ** (1 - 1 / m)
         rate = np.sqrt(slope / mass)
@@ -117,6 +129,57 @@ def _too_stiff(machine: Any, parameters: np.ndarray, dt: float) -> list[str]:
                 '`integrator="implicit"`, or a lower stiffness'
             )
     return found
+
+
+def _too_short(machine: Any, parameters: np.ndarray, dt: float) -> list[str]:
+    """Return a sentence on each contact whose impacts implicit steps of dt do not resolve.
+
+    Without damping a mass M that hits with speed v turns at the depth D of M v^2 / 2 =
+    k D^(m+1) / (m+1), after the time (D / v) times the integral of (1 - s^(m+1))^(-1/2) over 0 to 1
+    (1.57 for m = 1, 1.47 for m = 3/2), and leaves after twice that.
+    """
+    found = []
+    for part, mass in _carrying(machine, parameters):
+        m = part.exponent
+        turn = ((m + 1) * mass / (2 * part.stiffness)) ** (1 / (m + 1))
+        lasts = 2 * _TURNING[m] * turn
+        if lasts < 2 * dt:
+            found.append(
+                f"{_words(part)}: an impact of {mass:.3g} kg at 1 m/s lasts {lasts:.2g} s, which "
+                f"steps of {dt:g} s do not follow: what hits does not come back as its damping "
+                f"says; take steps below {lasts / 4:.2g} s, or a lower stiffness"
+            )
+    return found
+
+
+def _too_soft(machine: Any, parameters: np.ndarray) -> list[str]:
+    """Return a sentence on each contact with corners or rims that sinks in too deep for its size.
+
+    Where edges take over from corners the energy of the contact changes within the rounding, so
+    that what lies there is pushed aside, by a share of its load of about depth over rounding.
+    """
+    found = []
+    for part, mass in _carrying(machine, parameters):
+        kinds = {part.shape_a.kind, part.shape_b.kind}
+        if kinds & {"half_space", "sphere"} or kinds == {"capsule"}:
+            continue
+        load, rounding = mass * STANDARD_GRAVITY / 4, ROUNDED * _half_width(part)
+        depth = (load / part.stiffness) ** (1 / part.exponent)
+        if depth > rounding / 2:
+            stiff = load / (rounding / 4) ** part.exponent
+            found.append(
+                f"{_words(part)} is soft for its size: {mass:.3g} kg on four corners sink in by "
+                f"{depth:.2g} m, where corners and rims are rounded by {rounding:.2g} m; where "
+                "one takes over from another, what lies there is pushed aside by a good part of "
+                f"its weight; take a stiffness above {stiff:.1g}"
+            )
+    return found
+
+
+def _half_width(part: Contact) -> float:
+    """Return the smallest half width (m) of two shapes, of disks that of the cylinder they are."""
+    shapes = (part.shape_a, part.shape_b)
+    return min(one.extent * (THIN if one.kind == "disk" else 1.0) for one in shapes)
 
 
 def blamed_contact(machine: Any, x: np.ndarray, parameters: np.ndarray, dt: float) -> str:
