@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from framefree.control.law import ControlError
-from framefree.control.tasks.limited import LimitedTaskControl
+from framefree.control.tasks.law import LawOfTasks
 
 
 class UnloadedContact(NamedTuple):
@@ -29,13 +29,13 @@ class UnloadedContact(NamedTuple):
 
 
 def unloaded_contacts(
-    law: LimitedTaskControl, t: np.ndarray, unloaded: np.ndarray
+    law: LawOfTasks, t: np.ndarray, unloaded: np.ndarray
 ) -> tuple[UnloadedContact, ...]:
     """Return when contacts of a law could not be loaded, the earliest first.
 
     Parameters
     ----------
-    law : LimitedTaskControl
+    law : TaskControl or LimitedTaskControl
     t : (rows,)
         Times of a run, s: ``run.t``.
     unloaded : (rows, contacts)

@@ -10,11 +10,13 @@ from framefree.control.law import AnyLaw, Command, ControlError, Law, Timing
 from framefree.control.shared.allocation import UNITS
 from framefree.control.tasks.assembly import Assembly, Levels
 from framefree.control.tasks.base import Task
+from framefree.control.tasks.carried import CarriedBase
 from framefree.control.tasks.ceiling import FASTEST, SpeedCeiling, approach, check_fastest
 from framefree.control.tasks.damped_steps import bounded_acceleration
 from framefree.control.tasks.held import HeldObject
-from framefree.control.tasks.solvers.base import Solver
+from framefree.control.tasks.solvers.base import Solver, TaskProblem
 from framefree.control.tasks.solvers.udwadia_kalaba import UdwadiaKalaba
+from framefree.control.tasks.standing import checked_contacts
 from framefree.machine import Machine
 from framefree.machine.part import set_field
 
@@ -26,14 +28,22 @@ class LawOfTasks(AnyLaw):
 
     levels: Any
     held: HeldObject | None
+    contacts: Any
     units: ClassVar[Mapping[str, str]] = UNITS
 
     def __post_init__(self) -> None:
         set_field(self, "levels", checked_levels(self.machine, self.levels, self.held))
+        tasks = [task for level in self.levels for task in level]
+        set_field(self, "contacts", checked_contacts(self.machine, self.contacts, tasks))
+
+    @property
+    def contact_names(self) -> tuple[str, ...]:
+        """Names of the contacts, in the order of `unloaded`."""
+        return tuple(contact.name for contact in self.contacts)
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Names of the reference signals that the tasks read."""
+        """Names of the reference signals that tasks and contacts read."""
         return tuple(self.shapes)
 
     @property
@@ -47,6 +57,7 @@ class LawOfTasks(AnyLaw):
         parts: list[Any] = [task for level in self.levels for task in level]
         if self.held is not None:
             parts.append(self.held)
+        parts.extend(self.contacts)
         return {name: shape for part in parts for name, shape in part.shapes.items()}
 
 
@@ -63,6 +74,12 @@ class TaskControl(LawOfTasks, Law):
     miss because joints would move too fast, and last that of the motion left free
     (`framefree.control.tasks.damped_steps`). It is zero, and the law exact, away from singular
     positions and speeds near `fastest`.
+
+    A machine that stands has `contacts`: they do not move, above all levels, and the smallest
+    forces of the ground that carry its base are found with the motion. Friction cones, and the
+    least and largest forces of contacts, are inequalities, which a closed form does not take:
+    `unloaded` has an entry for each contact, 1 where its force leaves them or it cannot be held
+    still. `LimitedTaskControl` keeps forces inside, and says what else is recorded of contacts.
 
     Parameters
     ----------
@@ -86,6 +103,9 @@ class TaskControl(LawOfTasks, Law):
         Control period, s, in which speeds may change at once; 0 where the law is evaluated all the
         time. `simulate`, `step` and `program(period=...)` set it. Without one there is no damping:
         the law is the closed form itself.
+    contacts : sequence of ContactFrame
+        Frames that stand, by which a base without a drive is carried. The machine must not have
+        compliant contacts of its own.
     """
 
     machine: Machine
@@ -95,6 +115,7 @@ class TaskControl(LawOfTasks, Law):
     feasible: bool = True
     fastest: float = FASTEST
     period: float | None = field(default=None, repr=False)
+    contacts: Any = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -111,14 +132,22 @@ class TaskControl(LawOfTasks, Law):
     ) -> Command:
         """Return the inputs at a state."""
         parts = Assembly(self.machine, self.levels, self.held, x, v, reference, memory)
-        a, damped = self._acceleration(parts)
-        inputs = parts.inputs(a)
         rate = None if parts.grip is None or not self.measures else parts.grip.rate
-        return Command(inputs.u, {**parts.signals(a), **inputs.signals, **damped}, rate=rate)
+        if not self.contacts:
+            a, damped = self._acceleration(parts, parts.problem(self.feasible))
+            inputs, signals = parts.inputs(a), parts.signals(a)
+        else:
+            base = CarriedBase(parts, self.contacts, reference)
+            a, damped = self._acceleration(parts, base.problem(self.feasible))
+            p = base.forces(a)
+            driven = base.by_motors(a, p)
+            inputs, signals = parts.inputs(driven), parts.signals(a, driven) | base.signals(a, p)
+        return Command(inputs.u, {**signals, **inputs.signals, **damped}, rate=rate)
 
-    def _acceleration(self, parts: Assembly) -> tuple[Matrix, dict[str, Matrix]]:
+    def _acceleration(
+        self, parts: Assembly, problem: TaskProblem
+    ) -> tuple[Matrix, dict[str, Matrix]]:
         """Return the acceleration, and what is recorded of how it was damped."""
-        problem = parts.problem(self.feasible)
         if np.isinf(self.fastest) or self.period is None:
             return self.solver.acceleration(problem), {}
         ceiling = SpeedCeiling.of(parts, self.machine, self.fastest, self.period)

@@ -26,11 +26,10 @@ from framefree.control.tasks.ceiling import FASTEST, approach, check_fastest, wi
 from framefree.control.tasks.held import HeldObject
 from framefree.control.tasks.law import LawOfTasks
 from framefree.control.tasks.solvers.proxqp import ProxQp
-from framefree.control.tasks.standing import Standing, checked_contacts
+from framefree.control.tasks.standing import Standing
 from framefree.kernel import Kernel, compile
 from framefree.kernel.loops import Block, Calls
 from framefree.machine import Machine
-from framefree.machine.part import set_field
 
 DAMPED_ABOVE = 100.0
 """Acceleration, m/s^2, above which it is."""
@@ -112,8 +111,6 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        tasks = [task for level in self.levels for task in level]
-        set_field(self, "contacts", checked_contacts(self.machine, self.contacts, tasks))
         positive(self.approach, "approach")
         if np.isnan(self.damped_above) or self.damped_above < 0:
             raise ControlError(f"`damped_above` must not be negative, got {self.damped_above:g}")
@@ -148,17 +145,6 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
     def machine_size(self) -> int:
         """Number of variables: independent accelerations, and forces of contacts."""
         return self._problem.n
-
-    @property
-    def shapes(self) -> dict[str, tuple[int, int]]:
-        """Shapes of the reference signals that tasks and contacts read."""
-        own = {name: shape for part in self.contacts for name, shape in part.shapes.items()}
-        return {**super().shapes, **own}
-
-    @property
-    def contact_names(self) -> tuple[str, ...]:
-        """Names of the contacts, in the order of `unloaded`."""
-        return tuple(contact.name for contact in self.contacts)
 
     @property
     def row_names(self) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from framefree.control.references.base import Reference
 from framefree.control.tasks.assembly import Assembly
+from framefree.control.tasks.carried import CarriedBase
 from framefree.control.tasks.law import TaskControl
 from framefree.control.tasks.limited import LimitedTaskControl
 from framefree.control.tasks.solvers.base import Level, TaskProblem
@@ -61,7 +62,7 @@ class TaskReport:
     Attributes
     ----------
     levels : tuple of LevelReport
-        In order; where joints lack actuators, their rows are the first.
+        In order; where joints lack actuators or contacts stand, their rows are the first.
     unique : bool
         Whether mass and rows leave one acceleration only: [M; A] has full column rank.
     """
@@ -87,7 +88,9 @@ def task_report(
     problem = numbers(law, np.asarray(x, float), np.asarray(v, float), reference, t)
     labels = [tuple(row for task in level for row in task.labels) for level in law.levels]
     if problem.exact is not None:
-        labels.insert(0, tuple(f"unactuated {k}" for k in range(len(problem.exact.b))))
+        held = [f"{c.name}: {part}" for c in law.contacts for part in c.parts]
+        others = range(len(problem.exact.b) - len(held))
+        labels.insert(0, (*held, *(f"unactuated {k}" for k in others)))
     return examined(problem, labels)
 
 
@@ -128,10 +131,14 @@ def numbers(
     reference: Reference | None,
     t: float,
 ) -> TaskProblem:
-    """Return the problem of a law at a state, in numbers."""
+    """Return the problem of a law at a state, in numbers; contacts are held among exact rows."""
     named = {} if reference is None else reference.at(ca.SX(t))
     X, V = ca.SX.sym("x", len(x)), ca.SX.sym("v", len(v))
-    problem = Assembly(law.machine, law.levels, law.held, X, V, named).problem(exact=True)
+    whole = Assembly(law.machine, law.levels, law.held, X, V, named)
+    if law.contacts:
+        problem = CarriedBase(whole, law.contacts, named).problem(feasible=True)
+    else:
+        problem = whole.problem(exact=True)
     parts = [problem.M, problem.Q, *(part for level in problem.all_levels for part in level)]
     values = ca.Function("problem", [X, V], [ca.densify(ca.SX(part)) for part in parts])(x, v)
     M, Q, *rows = (np.array(value) for value in values)
