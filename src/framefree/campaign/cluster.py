@@ -9,7 +9,9 @@ between the same versions only; workers that have others are refused.
 import logging
 import pickle
 import re
+import signal
 import tempfile
+import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -67,6 +69,19 @@ def _quiet() -> Iterator[None]:
     finally:
         for one, level in zip(loggers, levels, strict=True):
             one.setLevel(level)
+
+
+@contextmanager
+def _sigint_ignored() -> Iterator[None]:
+    """Have processes that are started meanwhile leave Ctrl-C to this one, which then ends them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    usual = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
 
 
 @dataclass
@@ -175,7 +190,8 @@ class DaskCluster:
 
     def _local_cluster(self, scratch: str) -> Any:
         # We count how often a job was tried; Dask need not.
-        with needed("dask", "a cluster").config.set({"distributed.scheduler.allowed-failures": 0}):
+        settings = {"distributed.scheduler.allowed-failures": 0}
+        with needed("dask", "a cluster").config.set(settings), _sigint_ignored():
             return self._dask.LocalCluster(
                 n_workers=self.local, threads_per_worker=1, processes=True, host="127.0.0.1",
                 dashboard_address=None, local_directory=scratch, silence_logs=50,

@@ -36,6 +36,9 @@ POPULATION = 8
 twice the runs of 9 on the quadcopter."""
 SPREAD = 0.3
 """Standard deviation of the first population, in the unit cube."""
+SETTLED = 2e-4
+"""Spread of a population, in the unit cube, at which a search has settled and begins elsewhere:
+closer to a worst case that keeps its promise there is nothing to find."""
 SEARCHES = ("evolution", "random")
 
 
@@ -80,6 +83,7 @@ class Evolution(WorstSearch):
         options = {
             "bounds": [0.0, 1.0],
             "popsize": self._population,
+            "tolx": SETTLED,
             "seed": np.nan,  # NumPy's global generator is the user's
             "randn": lambda *shape: self.rng.standard_normal(shape),
             "verbose": -9,

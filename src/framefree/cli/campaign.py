@@ -235,7 +235,10 @@ def _summary(
     subject: "ScenarioRuns", result: "Campaign", metric: str, smallest: bool
 ) -> dict[str, Any]:
     """Return success rate, failures and the worst runs."""
+    from framefree.campaign.simulations import USED
+
     share, low, high = result.success("ok")
+    metric = metric or (USED if USED in result.metrics else "")
     chosen = result.worst(metric, WORST, largest=not smallest) if metric else result.broken(WORST)
     commands = {
         int(result.table["job"][k]): subject.command(result.settings_of(k)) for k in chosen.tolist()

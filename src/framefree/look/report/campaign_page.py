@@ -15,7 +15,7 @@ from framefree.look.report.prose import metric_name, number
 
 WORST = 10
 """Runs that are listed with the command that repeats each."""
-METRICS, COLUMNS = 6, 12
+METRICS, COLUMNS = 6, 24
 """Most metrics that are drawn against settings, and most columns that are drawn over time."""
 _TEXT = """{runs} runs with settings that vary.
 
@@ -228,6 +228,9 @@ def _varied(result: Campaign) -> tuple[Setting, ...]:
 
 def _notes(result: Campaign) -> tuple[str, ...]:
     sample = f"The sample is {result.plan.get('sample')}, seed {result.plan['seed']}."
+    columns = len(_column_names(result))
+    if columns > COLUMNS:
+        sample += f" Of {columns} columns that were kept over time the first {COLUMNS} are drawn."
     if not len(result.table["job"]) or sensitivity_given(result):
         return (sample,)
     return (
