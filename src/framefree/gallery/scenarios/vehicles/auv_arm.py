@@ -135,7 +135,7 @@ class AuvArm(Scenario):
             animations=(
                 Animation(
                     "The loop", main, trails=("gripper",),
-                    paths={"path of the gripper": loop.wanted(main.t[::10])[:, :3, 3]},
+                    paths={"reference of the gripper": loop.wanted(main.t[::10])[:, :3, 3]},
                     caption="The hull turns all the way round; the gripper stays on its path.",
                 ),
             ),

@@ -124,7 +124,7 @@ class RoverArm(Scenario):
             animations=(
                 Animation(
                     "The drive", run, trails=("gripper", "chassis"),
-                    paths={"path of the gripper": run["gripper.pose"][:, :3, 3]},
+                    paths={"reference of the gripper": run["gripper.pose"][:, :3, 3]},
                 ),
             ),
             notes=(

@@ -117,7 +117,7 @@ class SpaceArm(Scenario):
             animations=(
                 Animation(
                     "The manoeuvre", run, trails=("gripper",),
-                    paths={"path of the gripper": run["gripper.pose"][:, :3, 3]},
+                    paths={"reference of the gripper": run["gripper.pose"][:, :3, 3]},
                 ),
             ),
             notes=_notes(metrics),

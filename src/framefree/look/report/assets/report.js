@@ -203,10 +203,10 @@
       data.paths.forEach((path, i) => {
         traces.push({type: "scatter3d", mode: "lines", ...columns(unpack(path.points)),
                      name: escaped(path.name), hoverinfo: "name",
-                     line: {color: COLORS[(5 + i) % COLORS.length], width: 4, dash: "dash"}});
+                     line: {color: COLORS[(6 + i) % COLORS.length], width: 4, dash: "dash"}});
       });
       data.trails.forEach((trail, i) => {
-        const color = COLORS[(4 + i) % COLORS.length];
+        const color = COLORS[(4 + i) % 6];   // references have the two that are left
         traces.push({type: "scatter3d", mode: "lines", ...columns(this.trails[i]),
                      showlegend: false, hoverinfo: "skip", opacity: 0.3,
                      line: {color, width: 2}});
