@@ -1,5 +1,8 @@
 """Parts of the live view without a browser: handles, closed joints, meshes, messages."""
 
+import asyncio
+import threading
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -11,7 +14,7 @@ from framefree.look.view.closing import ClosedJoints
 from framefree.look.view.following import bent, end_of, following
 from framefree.look.view.handle import HandleFilter, HandleReference, handle_numbers
 from framefree.look.view.meshes import meshes_of, note_on_missing
-from framefree.look.view.page import is_loopback, what_host_means
+from framefree.look.view.page import ThreadSafeEvent, is_loopback, what_host_means
 from framefree.machine import Shape
 from framefree.machine.read import read
 from framefree.solve import assemble
@@ -212,3 +215,28 @@ def test_a_machine_of_which_nothing_moves_is_shown_but_not_run(tmp_path):
         assert shown.mode.sliders == {}  # type: ignore[attr-defined]
     with pytest.raises(ViewError, match=r"nothing of the machine moves.*--base free"):
         view(machine, live=True)
+
+
+def test_a_thread_that_writes_messages_does_not_wake_others_itself():
+    """The loop does: futures of asyncio belong to its own thread."""
+    woken, loop = [], asyncio.new_event_loop()
+    event = ThreadSafeEvent(loop)
+
+    async def wait():
+        await event.wait()
+        woken.append(threading.get_ident())
+
+    def write():
+        for _ in range(1000):
+            event.set()
+
+    task = loop.create_task(wait())
+    loop.run_until_complete(asyncio.sleep(0))
+    writer = threading.Thread(target=write)
+    writer.start()
+    writer.join()
+    assert not event.is_set()
+    loop.run_until_complete(task)
+    assert woken == [threading.get_ident()]
+    loop.close()
+    event.set()

@@ -5,18 +5,20 @@ that runs live. A thread asks it some forty times a second and moves what is dra
 buffers of the server, so that neither a slow connection nor a viewer that leaves holds anything up.
 """
 
+import asyncio
 import contextlib
 import html
 import io
 import ipaddress
 import threading
+import warnings
 from abc import ABC, abstractmethod
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from framefree.errors import FramefreeError
+from framefree.errors import FramefreeError, FramefreeWarning
 from framefree.look.view.drawing import MachineDrawing, ShownPoses
 from framefree.look.view.errors import ViewError
 from framefree.look.view.following import end_of
@@ -209,6 +211,8 @@ class View:
                     self._draw(self._latest)
             except FramefreeError as error:
                 self.status.content = _words(f"{error}", {})
+            except Exception as error:  # whatever one picture meets, the next one is drawn
+                warnings.warn(f"a picture was not drawn: {error!r}", FramefreeWarning, stacklevel=1)
             self._end.wait(max(PERIOD - (perf_counter() - begin), 0.002))
 
     def _shown_again(self) -> bool:
@@ -276,6 +280,34 @@ def _server(host: str, port: int) -> Any:
             server = viser.ViserServer(host=host, port=port, verbose=False)
         except OSError as error:
             raise ViewError(f"nothing can listen at {host}:{port}: {error}") from None
+    _let_threads_wake(server)
     # A page may ask for a public address through the servers of others: not from here.
     server.request_share_url = lambda verbose=True: None  # type: ignore[method-assign]
     return server
+
+
+class ThreadSafeEvent(asyncio.Event):
+    """An event that any thread may set: those waiting are woken by the loop that they wait in."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__()
+        self._of = loop
+
+    def set(self) -> None:
+        """Set it; from another thread, as soon as the loop comes to it."""
+        with contextlib.suppress(RuntimeError):
+            if asyncio.get_running_loop() is self._of:
+                super().set()
+                return
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            self._of.call_soon_threadsafe(super().set)
+
+
+def _let_threads_wake(server: Any) -> None:
+    """Let viser's messages be sent from other threads.
+
+    viser 1.1 sets an `asyncio.Event` from whatever thread writes a message. That is not safe: now
+    and then the thread that draws would meet "deque mutated during iteration", and end.
+    """
+    buffer = server._websock_server._broadcast_buffer
+    buffer.message_event = ThreadSafeEvent(buffer.event_loop)

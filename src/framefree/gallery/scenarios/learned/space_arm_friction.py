@@ -116,7 +116,7 @@ class SpaceArmFriction(Scenario):
             (
                 Animation(
                     "The manoeuvre that was not learned from", runs["learned"], trails=("gripper",),
-                    paths={"path of the gripper": runs["learned"]["gripper.pose"][:, :3, 3]},
+                    paths={"reference of the gripper": runs["learned"]["gripper.pose"][:, :3, 3]},
                 ),
             ),
             notes=("Friction as it was read from one manoeuvre:", *fit.formula().splitlines()),

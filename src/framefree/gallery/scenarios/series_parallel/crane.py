@@ -209,7 +209,7 @@ class Crane(Scenario):
             animations=(
                 Animation(
                     "The crane at work", ours.run, trails=("tip",),
-                    paths={"path of the tip": space.points},
+                    paths={"reference of the tip": space.points},
                     caption="It comes onto its path within seconds; the push between 10 s and 11 s "
                     "hardly shows.",
                 ),

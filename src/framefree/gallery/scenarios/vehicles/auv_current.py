@@ -90,7 +90,7 @@ class AuvCurrent(Scenario):
             animations=(
                 Animation(
                     "With observer", runs["observed"], trails=("gripper",),
-                    paths={"reference of the gripper": loop.wanted(runs["observed"].t[::10])[:, :3, 3]},
+                    paths={"reference": loop.wanted(runs["observed"].t[::10])[:, :3, 3]},
                 ),
             ),
             notes=(
