@@ -6,6 +6,7 @@ import pytest
 
 from framefree.kernel import compile
 from framefree.kernel import rollout as rollout_module
+from framefree.kernel.errors import ArgumentError
 
 
 def step() -> ca.Function:
@@ -194,3 +195,51 @@ def test_refuses_a_function_without_feedback():
     kernel = compile(ca.Function("plain", [x], [2 * x], ["x"], ["y"]))
     with pytest.raises(ValueError, match="nothing to feed back"):
         kernel.rollout([0.0, 0.0], steps=3)
+
+
+def test_records_go_where_out_says(kernel, same_bits):
+    x, v, p = start(5)
+    u, options = np.array([0.3, -0.2]), {"steps": 12, "every": 2, "dt": 0.01}
+    expected = kernel.rollout(x, v, u, p, **options)
+    out = {"x": np.full((5, 7, 3), np.nan), "energy": np.full((5, 6), np.nan)}
+    record = kernel.rollout(x, v, u, p, **options, out=out)
+    assert record["x"].base is out["x"] or record["x"] is out["x"]
+    for name in ("x", "v", "a", "energy"):
+        assert same_bits(record[name], expected[name])
+    assert same_bits(out["x"], expected["x"])
+    assert same_bits(out["energy"], expected["energy"])
+    again = kernel.rollout(x + 1, v, u, p, **options, out=record)
+    assert np.shares_memory(again["v"], record["v"])
+    assert same_bits(out["x"], kernel.rollout(x + 1, v, u, p, **options)["x"])
+
+
+def test_a_single_trajectory_is_recorded_without_a_batch_axis(kernel, same_bits):
+    x, v, p = (part[0] for part in start(1))
+    out = {"v": np.empty((4, 3))}
+    record = kernel.rollout(x, v, np.zeros(2), p, steps=3, dt=0.01, out=out)
+    assert same_bits(out["v"], kernel.rollout(x, v, np.zeros(2), p, steps=3, dt=0.01)["v"])
+    assert np.shares_memory(record["v"], out["v"])
+
+
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [
+        ({"y": np.empty(3)}, "`out` names `y`, but the records of `step` are"),
+        ({"x": np.empty((4, 2))}, r"`out` for `x` must have shape \(4, 3\), not \(4, 2\)"),
+        ({"x": np.empty((4, 3), np.float32)}, "must be an array of float64"),
+        ({"x": np.empty((3, 4)).T}, "must be contiguous"),
+        ({"x": np.broadcast_to(0.0, (4, 3))}, "read-only"),
+        ([np.empty((4, 3))], "must be an earlier one or arrays by name, not list"),
+    ],
+)
+def test_out_that_cannot_take_a_record_is_refused(kernel, out, message):
+    x, v, p = (part[0] for part in start(1))
+    with pytest.raises(ArgumentError, match=message):
+        kernel.rollout(x, v, np.zeros(2), p, steps=3, dt=0.01, out=out)
+
+
+def test_out_may_not_share_memory(kernel):
+    x, v, p = (part[0] for part in start(1))
+    both = np.empty((4, 3))
+    with pytest.raises(ArgumentError, match="shares memory"):
+        kernel.rollout(x, v, np.zeros(2), p, steps=3, dt=0.01, out={"x": both, "v": both})

@@ -35,3 +35,8 @@ def test_pieces_fit_and_small_ones_are_new():
     assert not np.may_share_memory(large, empty((LARGE // 8,)))
     assert empty((3, 2)).base is None
     assert empty((LARGE // 16, 3)).shape == (LARGE // 16, 3)
+
+
+def test_large_results_begin_with_a_line_of_the_cache():
+    for size in (LARGE // 8, LARGE // 8 + 3, LARGE // 4):
+        assert address(empty((size,))) % 64 == 0

@@ -5,14 +5,15 @@ slots, runs the stages and brings the output slots back to rows. A single state 
 its row fills all lanes.
 """
 
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from framefree.kernel.arraycode import define_call
 from framefree.kernel.code import Code, Module
-from framefree.kernel.program import GROUPS, KernelProgram
-from framefree.kernel.rows import define_gather, define_scatter
+from framefree.kernel.program import EARLY, GROUPS, KernelProgram, OutputPiece
+from framefree.kernel.rows import define_gather, define_scatter, define_scatter_pieces
 from framefree.kernel.stages import define_stage
 
 STACK = 32 * 1024  # a workspace up to this many bytes lives on the stack
@@ -30,7 +31,7 @@ def define_program(module: Module, program: KernelProgram) -> None:
         define = define_call if stage.is_call(program.graph) else define_stage
         define(module, f"stage{index}", program, stage)
     _define_tiles(module, program)
-    define_outer(module, program, "run", "tiles", "")
+    define_outer(module, program, "run", "tiles", "", program.groups(module.target.width))
 
 
 def _define_tiles(module: Module, program: KernelProgram) -> None:
@@ -89,6 +90,8 @@ class Tile:
     def scatter(self, index: int, shift: str | None = None) -> None:
         """Bring rows of an output back."""
         port, slot = self.program.graph.outputs[index], self.program.output_slots[index]
+        if slot == EARLY:
+            return
         index += len(self.program.graph.inputs)
         self._move(define_scatter, index, port.size, slot, shift)
 
@@ -98,9 +101,22 @@ class Tile:
         self._move(define_scatter, index, port.size, slot, None)
 
     def evaluate(self) -> None:
-        """Run all stages."""
-        for index in range(len(self.program.stages)):
+        """Run all stages; what leaves early goes to its rows."""
+        for index, stage in enumerate(self.program.stages):
             self.code.do(f"call void @stage{index}(ptr %workspace, i64 {self.groups})")
+            for port, pieces in itertools.groupby(stage.leaving, lambda piece: piece.port):
+                self._scatter_pieces(port, list(pieces))
+
+    def _scatter_pieces(self, port: int, pieces: Sequence[OutputPiece]) -> None:
+        code, index = self.code, len(self.program.graph.inputs) + port
+        function = define_scatter_pieces(code.module)
+        table = code.module.integers([n for piece in pieces for n in (piece.slot, piece.element)])
+        data, step = self.field(index, "ptr", 0), self.field(index, "i64", 8)
+        stride = self.program.slots * code.width
+        code.do(
+            f"call void @{function}(ptr %workspace, i64 {stride}, ptr {data}, i64 {step}, "
+            f"i64 {self.row}, i64 %last, i64 {self.groups}, ptr {table}, i64 {len(pieces)})"
+        )
 
     def field(self, index: int, kind: str, offset: int) -> str:
         """Load a field of a port's record; inputs come before outputs."""

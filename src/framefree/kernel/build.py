@@ -18,9 +18,11 @@ from framefree.kernel.graph import Port
 from framefree.kernel.interpreter import HEADER
 from framefree.kernel.native import TileLayout, assembly, compile_object
 from framefree.kernel.optimise import optimise
-from framefree.kernel.program import GROUPS, lay_out
+from framefree.kernel.program import lay_out
 from framefree.kernel.reading import read
+from framefree.kernel.rows import block_columns
 from framefree.kernel.target import Target
+from framefree.kernel.timeloop import find_feedback
 
 
 def build(
@@ -40,9 +42,12 @@ def build(
         return stored
     # Functions of matrices are loops over doubles; in single precision they are written out.
     graph = read(function, inputs, outputs, calls=not target.single)
-    program = lay_out(optimise(graph, fma=target.fma))
+    # What is fed back in a roll-out must stay in the workspace.
+    early = None if find_feedback(inputs, outputs).states else block_columns(target)
+    program = lay_out(optimise(graph, fma=target.fma), early)
     binary = compile_object(assembly(program, target), target)
-    layout = TileLayout(rows=target.lanes * GROUPS, weight=program.weight)
+    groups = program.groups(target.width)
+    layout = TileLayout(rows=target.lanes * groups, weight=program.weight)
     if key is not None:
         facts = json.dumps(vars(layout)).encode()
         cache.store(key, len(facts).to_bytes(4, "little") + facts + binary, place)

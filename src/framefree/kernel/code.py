@@ -6,7 +6,7 @@ constant. Text is both faster to write and easier to read than an object for eve
 
 import math
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from framefree.kernel.target import Target
@@ -70,6 +70,7 @@ class Module:
         self._intrinsics: set[str] = set()
         self._constants: dict[str, int] = {}
         self._numbers: dict[tuple[str, ...], int] = {}
+        self._integers: list[str] = []
         self._names: dict[object, str] = {}
 
     def has(self, name: str) -> bool:
@@ -95,6 +96,13 @@ class Module:
         key = tuple(map(bits, values))
         return f"@numbers{self._numbers.setdefault(key, len(self._numbers))}"
 
+    def integers(self, values: Sequence[int]) -> str:
+        """Return the address of constant integers of 64 bits that follow one another."""
+        name, kind = f"@integers{len(self._integers)}", f"[{len(values)} x i64]"
+        listed = ", ".join(f"i64 {value}" for value in values)
+        self._integers.append(f"{name} = internal constant {kind} [{listed}], align 64")
+        return name
+
     def name_of(self, key: object, prefix: str) -> str:
         """Return a name of a function that belongs to `key`."""
         return self._names.setdefault(key, f"{prefix}{len(self._names)}")
@@ -115,7 +123,7 @@ class Module:
         table = f"@table = internal global [{len(EXTERNALS)} x ptr] zeroinitializer\n"
         address = "define ptr @table_address() nounwind {\n  ret ptr @table\n}\n"
         metadata = '!0 = !{}\n!1 = !{!"branch_weights", i32 1, i32 100000}\n'
-        parts = [table, self._constant_table(), *self._number_tables()]
+        parts = [table, self._constant_table(), *self._number_tables(), *self._integers]
         parts += [*sorted(self._intrinsics), address]
         return "\n".join([*parts, *self._functions.values(), metadata])
 

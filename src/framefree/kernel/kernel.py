@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Literal, TypeAlias
 
 import casadi as ca
+import numpy as np
 from numpy.typing import ArrayLike
 
 from framefree.kernel import cache as kept
@@ -65,6 +66,7 @@ class Kernel:
         sequences: Mapping[str, ArrayLike] | None = None,
         threads: int = 1,
         progress: Callable[[int], object] | None = None,
+        out: Rollout | Mapping[str, np.ndarray] | None = None,
         **named,
     ) -> Rollout:
         """Apply the kernel again and again: a native loop in time, over many trajectories at once.
@@ -91,8 +93,13 @@ class Kernel:
             Number of threads among which the trajectories are split.
         progress : callable, optional
             Called now and then with the number of steps done.
+        out : Rollout or mapping of str to array, optional
+            Where to record: an earlier roll-out of the same size, whose arrays are written over, or
+            arrays of float64 by the names of states and signals, contiguous and of the shapes that
+            `Rollout` states. What is not named is new.
         """
-        options = RolloutOptions(steps, every, dt, t0, dict(sequences or {}), threads, progress)
+        sequences = dict(sequences or {})
+        options = RolloutOptions(steps, every, dt, t0, sequences, threads, progress, out)
         return roll(self._caller, arguments, named, options)
 
     def __reduce__(self):

@@ -14,7 +14,7 @@ def optimise(graph: Graph, *, fma: bool) -> Graph:
     graph = share_reciprocals(graph)
     if fma:
         graph = fuse(graph)
-    return pair_sin_cos(graph)
+    return pair_sin_cos(by_results(graph))
 
 
 def share_reciprocals(graph: Graph) -> Graph:
@@ -55,6 +55,30 @@ def fuse(graph: Graph) -> Graph:
         elif (product := lone_product(a)) is not None:
             nodes[number] = ("fma" if node[0] == "add" else "fms", *product, b)
     return clean(Graph(graph.inputs, graph.outputs, tuple(nodes), graph.results))
+
+
+def by_results(graph: Graph) -> Graph:
+    """Put every node just before its first user, results in the order of NumPy's arrays.
+
+    CasADi works column by column. Row by row the elements of a matrix become known in the order in
+    which they lie in memory, and can leave the workspace early (`framefree.kernel.program`).
+    """
+    order: list[int] = []
+    placed = [False] * len(graph.nodes)
+    for elements in graph.results:
+        for element in elements:
+            waiting = [] if element == ZERO else [element]
+            while waiting:
+                number = waiting[-1]
+                missing = [one for one in operands(graph.nodes[number]) if not placed[one]]
+                if missing and not placed[number]:
+                    waiting.extend(reversed(missing))
+                    continue
+                waiting.pop()
+                if not placed[number]:
+                    placed[number] = True
+                    order.append(number)
+    return _reordered(graph, order)
 
 
 def pair_sin_cos(graph: Graph) -> Graph:

@@ -4,6 +4,10 @@ A program runs on a group of lanes at once. Its values live in a workspace, an a
 one vector wide: first the inputs, then the outputs, then what one stage hands to a later one. A
 stage is a piece of straight-line code small enough for the instruction cache; each stage loops over
 several groups before the next one starts, so that its code is fetched once for all of them.
+
+Large outputs have no slots of their own: as soon as a few elements that follow one another are all
+known they leave for the rows of the result, and their slots serve others. The workspace of a
+matrix then stays in the near caches.
 """
 
 import itertools
@@ -22,6 +26,16 @@ WEIGHTS |= {"erfinv": 1000}
 WHOLE = 1800  # a graph up to this weight is one stage: it fits the instruction cache
 PIECE = 1000  # else stages of about this weight
 GROUPS = 8  # groups that a stage loops over; also hides latency, as one group overlaps the next
+NEAR = 512 * 1024  # bytes of the workspaces of these groups that should stay in the caches
+
+
+@dataclass(frozen=True)
+class OutputPiece:
+    """Consecutive elements of an output, beginning with `element`, and the first of their slots."""
+
+    port: int
+    element: int
+    slot: int
 
 
 @dataclass(frozen=True)
@@ -35,12 +49,18 @@ class Stage:
     stores : dict of int to tuple of int
         The slots to which a value goes: outputs, and one for later stages. Of a call, which is a
         stage for itself: the slots of all that it gives, one after another.
+    fills : dict of int to float
+        Slots that receive a constant at the end of the stage.
+    leaving : tuple of OutputPiece
+        What goes to the rows of outputs after the stage.
     """
 
     start: int
     stop: int
     loads: dict[int, int] = field(repr=False)
     stores: dict[int, tuple[int, ...]] = field(repr=False)
+    fills: dict[int, float] = field(default_factory=dict, repr=False)
+    leaving: tuple[OutputPiece, ...] = field(default=(), repr=False)
 
     def is_call(self, graph: Graph) -> bool:
         """Tell whether the stage is a call of a function of matrices."""
@@ -54,7 +74,8 @@ class KernelProgram:
     Attributes
     ----------
     input_slots, output_slots : tuple of int
-        First slot of each port; its elements follow one another in C order.
+        First slot of each port; its elements follow one another in C order. `EARLY` for an output
+        whose pieces leave between the stages.
     fixed : dict of int to float
         Output slots whose value never changes.
     slots : int
@@ -71,26 +92,37 @@ class KernelProgram:
     slots: int
     weight: int
 
+    def groups(self, width: int) -> int:
+        """Return how many groups run together where a slot has so many bytes."""
+        return max(1, min(GROUPS, NEAR // (self.slots * width)))
 
-def lay_out(graph: Graph) -> KernelProgram:
-    """Choose stages and slots for a graph."""
-    input_slots, outputs_at = _consecutive(0, [port.size for port in graph.inputs])
-    output_slots, free = _consecutive(outputs_at, [port.size for port in graph.outputs])
-    fixed: dict[int, float] = {}
-    targets: dict[int, list[int]] = {}
-    for first, elements in zip(output_slots, graph.results, strict=True):
-        for slot, number in enumerate(elements, first):
-            if number == ZERO:
-                fixed[slot] = 0.0
-            elif graph.nodes[number][0] == "const":
-                fixed[slot] = graph.nodes[number][1]
-            else:
-                targets.setdefault(number, []).append(slot)
+
+EARLY = -1  # in `KernelProgram.output_slots`: an output without slots of its own
+
+
+def lay_out(graph: Graph, side: int | None = None) -> KernelProgram:
+    """Choose stages and slots for a graph.
+
+    With `side`, outputs of at least so many elements leave early, in pieces of this size.
+    """
     weights = [_weight(node) for node in graph.nodes]
     cuts = _cuts(graph, weights)
-    stages, slots = _stages(graph, cuts, input_slots, targets, free)
+    early = [len(cuts) > 2 and side is not None and port.size >= side for port in graph.outputs]
+    input_slots, free = _consecutive(0, [port.size for port in graph.inputs])
+    kept = [0 if leaves else port.size for leaves, port in zip(early, graph.outputs, strict=True)]
+    output_slots, free = _consecutive(free, kept)
+    slots = _Slots(graph, cuts, input_slots, free)
+    for port, (first, elements) in enumerate(zip(output_slots, graph.results, strict=True)):
+        if early[port]:
+            slots.cut_up(port, elements, side or 1)
+        else:
+            slots.keep(first, elements)
+    stages = tuple(slots.stage(index) for index in range(len(cuts) - 1))
+    output_slots = tuple(
+        EARLY if leaves else slot for leaves, slot in zip(early, output_slots, strict=True)
+    )
     return KernelProgram(
-        graph, input_slots, output_slots, fixed, stages, max(slots, 1), sum(weights)
+        graph, input_slots, output_slots, slots.fixed, stages, max(slots.free, 1), sum(weights)
     )
 
 
@@ -168,58 +200,143 @@ def _pair(graph: Graph, number: int) -> bool:
     return {a[0], b[0]} == {"sin", "cos"} and a[1] == b[1]
 
 
-def _stages(
-    graph: Graph,
-    cuts: Sequence[int],
-    input_slots: Sequence[int],
-    targets: dict[int, list[int]],
-    free: int,
-) -> tuple[tuple[Stage, ...], int]:
-    stage_of = [0] * len(graph.nodes)
-    for index, (start, stop) in enumerate(itertools.pairwise(cuts)):
-        stage_of[start:stop] = [index] * (stop - start)
-    last_stage = [stage_of[last] for last in _last_uses(graph)]
-    stages: list[Stage] = []
-    places: dict[int, int] = {}  # slots of the values that later stages read
-    given: dict[int, int] = {}  # first slots of what calls give
-    released: list[list[int]] = [[] for _ in cuts]  # temporary slots free after a stage
-    pool: list[int] = []
-    for index, (start, stop) in enumerate(itertools.pairwise(cuts)):
+class _Slots:
+    """Gives slots to values while it goes from stage to stage."""
+
+    def __init__(
+        self, graph: Graph, cuts: Sequence[int], input_slots: Sequence[int], free: int
+    ) -> None:
+        self.graph, self.cuts, self.input_slots, self.free = graph, cuts, input_slots, free
+        self.fixed: dict[int, float] = {}
+        self._stage_of = [0] * len(graph.nodes)
+        for index, (start, stop) in enumerate(itertools.pairwise(cuts)):
+            self._stage_of[start:stop] = [index] * (stop - start)
+        self._last_stage = [self._stage_of[last] for last in _last_uses(graph)]
+        self._kept: dict[int, list[int]] = {}  # slots of outputs until the end
+        self._leaving: dict[int, list[int]] = {}  # slots of outputs that leave
+        self._pieces: list[list[_Piece]] = [[] for _ in cuts]  # by the stage that begins them
+        self._complete: list[list[OutputPiece]] = [[] for _ in cuts]
+        self._fills: list[dict[int, float]] = [{} for _ in cuts]
+        self._alike: dict[tuple[float, ...], int] = {}  # slots of constant pieces
+        self._places: dict[int, int] = {}  # slots of the values that later stages read
+        self._given: dict[int, int] = {}  # first slots of what calls give
+        self._released: list[dict[int, list[int]]] = [{} for _ in cuts]  # after a stage, by size
+        self._pool: dict[int, list[int]] = {}
+
+    # ------------------------------------------------------------------ outputs
+
+    def keep(self, first: int, elements: Sequence[int]) -> None:
+        """Give an output the slots from `first` on, until the end."""
+        for slot, number in enumerate(elements, first):
+            value = self._constant(number)
+            if value is None:
+                self._kept.setdefault(number, []).append(slot)
+            else:
+                self.fixed[slot] = value
+
+    def cut_up(self, port: int, elements: Sequence[int], side: int) -> None:
+        """Let an output leave in pieces, the last of which may overlap another.
+
+        Constant ones leave with those before them: near places of memory are written together.
+        """
+        complete = 0
+        for first in range(0, len(elements), side):
+            first = min(first, len(elements) - side)
+            numbers = tuple(elements[first : first + side])
+            values = [self._constant(number) for number in numbers]
+            known = [self._stage_of[n] for n, v in zip(numbers, values, strict=True) if v is None]
+            if known:
+                complete = max(known)
+                self._pieces[min(known)].append(_Piece(port, first, numbers, complete))
+                continue
+            constants = tuple(value for value in values if value is not None)
+            if constants not in self._alike:
+                self._alike[constants] = self.free
+                self.fixed.update(enumerate(constants, self.free))
+                self.free += side
+            self._complete[complete].append(OutputPiece(port, first, self._alike[constants]))
+
+    def _constant(self, number: int) -> float | None:
+        if number == ZERO:
+            return 0.0
+        node = self.graph.nodes[number]
+        return node[1] if node[0] == "const" else None
+
+    def _begin_pieces(self, index: int) -> None:
+        for piece in self._pieces[index]:
+            first = self._take(len(piece.numbers), until=piece.complete)
+            for slot, number in enumerate(piece.numbers, first):
+                value = self._constant(number)
+                if value is None:
+                    self._leaving.setdefault(number, []).append(slot)
+                else:
+                    self._fills[piece.complete][slot] = value
+            self._complete[piece.complete].append(OutputPiece(piece.port, piece.element, first))
+
+    # ------------------------------------------------------------------ stages
+
+    def stage(self, index: int) -> Stage:
+        """Return the next stage."""
+        start, stop = self.cuts[index : index + 2]
+        self._begin_pieces(index)
         loads: dict[int, int] = {}
         stores: dict[int, tuple[int, ...]] = {}
         for number in range(start, stop):
-            node = graph.nodes[number]
+            node = self.graph.nodes[number]
             if node[0] == "const":
                 continue
             if is_leaf(node):
-                places[number] = _slot_of(node, input_slots, given)
-            else:
-                for operand in operands(node):
-                    if operand in places:
-                        loads[operand] = places[operand]
+                self._places[number] = _slot_of(node, self.input_slots, self._given)
+            for operand in () if is_leaf(node) else operands(node):
+                if operand in self._places:
+                    loads[operand] = self._places[operand]
             if _is_call(node):
-                given[number] = free
-                free += sum(node[0].outputs)
-                stores[number] = tuple(range(given[number], free))
+                self._given[number], size = self.free, sum(node[0].outputs)
+                self.free += size
+                stores[number] = tuple(range(self._given[number], self.free))
                 continue
-            if number in targets:
-                stores[number] = tuple(targets[number])
+            if targets := self._targets(number, index):
+                stores[number] = targets
                 if is_leaf(node):
-                    loads[number] = places[number]
-            if not is_leaf(node) and last_stage[number] > index:
-                if number not in targets:
-                    if not pool:
-                        pool.append(free)
-                        free += 1
-                    stores[number] = (pool.pop(),)
-                    released[last_stage[number]].append(stores[number][0])
-                places[number] = stores[number][0]
+                    loads[number] = self._places[number]
         for number in range(start, stop):  # within this stage they are still in registers
-            if not is_leaf(graph.nodes[number]):
+            if not is_leaf(self.graph.nodes[number]):
                 loads.pop(number, None)
-        pool.extend(released[index])
-        stages.append(Stage(start, stop, loads, stores))
-    return tuple(stages), free
+        for size, slots in self._released[index].items():
+            self._pool.setdefault(size, []).extend(slots)
+        leaving = sorted(self._complete[index], key=lambda piece: (piece.port, piece.element))
+        return Stage(start, stop, loads, stores, self._fills[index], tuple(leaving))
+
+    def _targets(self, number: int, index: int) -> tuple[int, ...]:
+        """Return all slots to which a value goes."""
+        kept = self._kept.get(number, [])
+        targets = (*kept, *self._leaving.get(number, ()))
+        if is_leaf(self.graph.nodes[number]) or self._last_stage[number] <= index:
+            return targets
+        if not kept:
+            targets = (*targets, self._take(1, until=self._last_stage[number]))
+        self._places[number] = kept[0] if kept else targets[-1]
+        return targets
+
+    def _take(self, size: int, until: int) -> int:
+        """Return the first of so many slots, which are free again after a stage."""
+        pool = self._pool.setdefault(size, [])
+        if not pool:
+            pool.append(self.free)
+            self.free += size
+        slot = pool.pop()
+        self._released[until].setdefault(size, []).append(slot)
+        return slot
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Elements of an output that leave together, and the stage after which all are known."""
+
+    port: int
+    element: int
+    numbers: tuple[int, ...]
+    complete: int
 
 
 def _slot_of(node: Node, input_slots: Sequence[int], given: dict[int, int]) -> int:

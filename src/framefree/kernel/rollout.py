@@ -9,7 +9,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from framefree.kernel.call import Caller, address, as_argument, common_batch, pack_records
+from framefree.kernel.call import (
+    Caller,
+    address,
+    as_argument,
+    check_target,
+    common_batch,
+    pack_records,
+)
 from framefree.kernel.errors import ArgumentError
 from framefree.kernel.graph import Port
 from framefree.kernel.native import Plan
@@ -63,6 +70,7 @@ class RolloutOptions:
     sequences: dict
     threads: int
     progress: Callable[[int], object] | None
+    out: "Rollout | Mapping[str, np.ndarray] | None" = None
 
     def __post_init__(self) -> None:
         for name, least in (("steps", 0), ("every", 1)):
@@ -105,7 +113,8 @@ def roll(caller: Caller, arguments: Sequence, named: Mapping, options: RolloutOp
     for index in feedback.states:
         whole = np.broadcast_to(arrays[index], (rows, *caller.inputs[index].shape))
         work[index] = np.array(whole, order="C")
-    states, signals = _make_records(caller.outputs, feedback, work, rows, options)
+    given = _given_records(caller, feedback, arrays, batch, options)
+    states, signals = _make_records(caller.outputs, feedback, work, given, options)
     records = _port_records(caller, feedback, arrays | work, states | signals, options)
     used = [*arrays.values(), *work.values(), *states.values(), *signals.values()]
     _run(caller, pack_records(records), used, rows, options)
@@ -156,20 +165,62 @@ def _make_records(
     outputs: Sequence[Port],
     feedback: Feedback,
     work: dict[int, np.ndarray],
-    rows: int,
+    given: dict[int, np.ndarray],
     options: RolloutOptions,
 ) -> tuple[dict[int, np.ndarray], dict[int, np.ndarray]]:
-    """Make the arrays to record in, by index of the output; the initial states are in them."""
+    """Return the arrays to record in, by index of the output; the initial states are in them."""
+    rows = len(next(iter(work.values())))
+
+    def array(output: int, records: int) -> np.ndarray:
+        shape = (rows, records, *outputs[output].shape)
+        return given[output].reshape(shape) if output in given else empty(shape)
+
     states = {}
     for index, output in feedback.states.items():
-        states[output] = empty((rows, options.records + 1, *outputs[output].shape))
+        states[output] = array(output, options.records + 1)
         states[output][:, 0] = work[index]
     signals = {
-        output: empty((rows, options.records, *port.shape))
-        for output, port in enumerate(outputs)
+        output: array(output, options.records)
+        for output in range(len(outputs))
         if output not in states
     }
     return states, signals
+
+
+def _given_records(
+    caller: Caller,
+    feedback: Feedback,
+    arguments: dict[int, np.ndarray],
+    batch: int | None,
+    options: RolloutOptions,
+) -> dict[int, np.ndarray]:
+    """Return the arrays of `out` by index of the output; refuse what cannot take a record."""
+    given = options.out or {}
+    if isinstance(given, Rollout):
+        given = given.states | given.signals
+    if not isinstance(given, Mapping):
+        raise ArgumentError(
+            "`out` of a roll-out must be an earlier one or arrays by name, not "
+            f"{type(given).__name__}"
+        )
+    states = {output: caller.inputs[index].name for index, output in feedback.states.items()}
+    names = {states.get(k, port.name): k for k, port in enumerate(caller.outputs)}
+    if unknown := [name for name in given if name not in names]:
+        raise ArgumentError(
+            f"`out` names {', '.join(f'`{name}`' for name in unknown)}, but the records of "
+            f"`{caller.name}` are {', '.join(f'`{name}`' for name in names)}"
+        )
+    found: dict[int, np.ndarray] = {}
+    for name, array in given.items():
+        output = names[name]
+        shape = (options.records + (output in states), *caller.outputs[output].shape)
+        check_target(Port(name, ()), array, shape if batch is None else (batch, *shape))
+        if not (array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative):
+            raise ArgumentError(f"`out` for `{name}` must be contiguous, in the order of C")
+        if any(np.may_share_memory(array, one) for one in (*arguments.values(), *found.values())):
+            raise ArgumentError(f"`out` for `{name}` shares memory with an argument or a record")
+        found[output] = array
+    return found
 
 
 def _port_records(

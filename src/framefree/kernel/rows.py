@@ -2,13 +2,16 @@
 
 ``gather(slots, stride, data, step, row, last, groups)`` fills, for each group, slot k with element
 k of the rows row, row + 1, ...; ``scatter`` is its inverse. There is one of each for every n.
+``scatter_pieces`` brings back only some elements, which a table lists.
 Blocks of lanes x lanes elements are transposed in registers. In the last group rows beyond the last
 are copies of the last and are not written back. A step of 0 means one row for all.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from framefree.kernel.code import Code, Module
+from framefree.kernel.target import Target
 
 PARAMETERS = "ptr %slots, i64 %stride, ptr %data, i64 %step, i64 %row, i64 %last, i64 %groups"
 UNROLLED = 4  # up to so many blocks are written out one after another
@@ -68,16 +71,7 @@ def define_scatter(module: Module, n: int) -> str:
     width = code.width
 
     def block(slots: str, rows: list[str], column: str | int) -> None:
-        source = code.offset(slots, column, width)
-        places = [code.offset(source, k, width) for k in range(_side(code))]
-        parts = [_parts(code, code.load(code.vector, place, width)) for place in places]
-        vectors: list[str] = []
-        with code.narrower(_side(code)):
-            for square in zip(*parts, strict=True):
-                for vector in _transposed(code, list(square)):
-                    vectors.append(code.to_double(vector, code.vector))
-            for row, vector in zip(rows, vectors, strict=True):
-                code.store(code.doubles, vector, code.offset(row, column, 8))
+        _scatter_block(code, code.offset(slots, column, width), rows, column)
 
     def element(slots: str, rows: list[str], column: str | int) -> None:
         source = code.offset(slots, column, width)
@@ -89,6 +83,63 @@ def define_scatter(module: Module, n: int) -> str:
     code.do("ret void")
     module.define(name, f"internal void @{name}({PARAMETERS})", code, "noinline nounwind")
     return name
+
+
+def _scatter_block(code: Code, source: str, rows: list[str], column: str | int) -> None:
+    """Bring the slots from `source` on, as many as a block has columns, to the rows."""
+    width = code.width
+    places = [code.offset(source, k, width) for k in range(_side(code))]
+    parts = [_parts(code, code.load(code.vector, place, width)) for place in places]
+    vectors: list[str] = []
+    with code.narrower(_side(code)):
+        for square in zip(*parts, strict=True):
+            for vector in _transposed(code, list(square)):
+                vectors.append(code.to_double(vector, code.vector))
+        for row, vector in zip(rows, vectors, strict=True):
+            code.store(code.doubles, vector, code.offset(row, column, 8))
+
+
+def define_scatter_pieces(module: Module) -> str:
+    """Define ``scatter_pieces``, which has two more parameters: a table and its length.
+
+    A row of the table holds the first slot of a piece and the column where it belongs; a piece has
+    as many elements as a block has columns.
+    """
+    name = "scatter_pieces"
+    if module.has(name):
+        return name
+    code = Code(module)
+
+    def blocks(slots: str, rows: list[str]) -> None:
+        with code.loop(0, "%count") as k:
+            slot, column = _table_row(code, k)
+            _scatter_block(code, code.offset(slots, slot, code.width), rows, column)
+
+    def elements(slots: str, row: str, count: str) -> None:
+        with code.loop(0, count) as lane, code.loop(0, "%count") as k:
+            slot, column = _table_row(code, k)
+            here = code.put(f"add i64 {row}, {lane}")
+            target = code.offset("%data", code.put(f"mul i64 {here}, %step"), 8)
+            target = code.offset(target, column, 8)
+            source = code.offset(slots, slot, code.width)
+            source = code.offset(source, lane, code.target.bytes)
+            for e in range(_side(code)):
+                scalar = code.load(code.number, code.offset(source, e, code.width), 4)
+                code.store("double", code.to_double(scalar), code.offset(target, e, 8))
+
+    with _whole_groups(code) as (slots, rows):
+        blocks(slots, rows)
+    with _incomplete_group(code) as (slots, row):
+        elements(slots, row, code.put(f"sub i64 %last, {row}"))
+    code.do("ret void")
+    parameters = f"{PARAMETERS}, ptr %table, i64 %count"
+    module.define(name, f"internal void @{name}({parameters})", code, "noinline nounwind")
+    return name
+
+
+def _table_row(code: Code, k: str) -> tuple[str, str]:
+    place = code.offset("%table", k, 16)
+    return code.load("i64", place), code.load("i64", code.offset(place, 8))
 
 
 def spread(code: Code, scalar: str) -> str:
@@ -103,23 +154,40 @@ Move = Callable[[str, list[str], str | int], None]
 
 def _over_groups(code: Code, n: int, block: Move, element: Move, rest: str) -> None:
     """Move whole groups by blocks, and what is left of the rows by the function `rest`."""
-    left = code.put("sub i64 %last, %row")
-    whole = code.minimum(code.put(f"sdiv i64 {left}, {code.lanes}"), "%groups")
-    with code.loop(0, whole) as group:
+    with _whole_groups(code) as (slots, rows):
+        _over_columns(code, n, slots, rows, block if n >= _side(code) else element)
+    with _incomplete_group(code) as (slots, row):
+        code.do(
+            f"call void @{rest}(ptr {slots}, ptr %data, i64 %step, i64 {n}, i64 {row}, i64 %last)"
+        )
+
+
+@contextmanager
+def _whole_groups(code: Code) -> Iterator[tuple[str, list[str]]]:
+    """Loop over groups all of whose rows exist; give their slots and rows."""
+    with code.loop(0, _whole(code)) as group:
         slots = code.offset("%slots", code.put(f"mul i64 {group}, %stride"))
         row = code.put(f"mul i64 {group}, {code.lanes}")
         row = code.put(f"add i64 {row}, %row")
         rows = [code.offset("%data", code.put(f"mul i64 {row}, %step"), 8)]
         while len(rows) < code.lanes:
             rows.append(code.offset(rows[-1], "%step", 8))
-        _over_columns(code, n, slots, rows, block if n >= _side(code) else element)
+        yield slots, rows
+
+
+@contextmanager
+def _incomplete_group(code: Code) -> Iterator[tuple[str, str]]:
+    """Do something with the last group if rows are missing; give its slots and first row."""
+    whole = _whole(code)
     with code.when(code.put(f"icmp slt i64 {whole}, %groups")):
         slots = code.offset("%slots", code.put(f"mul i64 {whole}, %stride"))
         row = code.put(f"mul i64 {whole}, {code.lanes}")
-        row = code.put(f"add i64 {row}, %row")
-        code.do(
-            f"call void @{rest}(ptr {slots}, ptr %data, i64 %step, i64 {n}, i64 {row}, i64 %last)"
-        )
+        yield slots, code.put(f"add i64 {row}, %row")
+
+
+def _whole(code: Code) -> str:
+    left = code.put("sub i64 %last, %row")
+    return code.minimum(code.put(f"sdiv i64 {left}, {code.lanes}"), "%groups")
 
 
 def _over_columns(code: Code, n: int, slots: str, rows: list[str], move: Move) -> None:
@@ -173,9 +241,13 @@ def _define_scatter_rest(module: Module) -> str:
     return name
 
 
+def block_columns(target: Target) -> int:
+    """Return the columns of a block: as many as a register holds doubles."""
+    return target.lanes // 2 if target.single else target.lanes
+
+
 def _side(code: Code) -> int:
-    """Columns of a block: as many doubles as a register holds."""
-    return code.lanes // 2 if code.single else code.lanes
+    return block_columns(code.target)
 
 
 def _joined(code: Code, parts: Sequence[str]) -> str:

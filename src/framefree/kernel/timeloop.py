@@ -85,7 +85,8 @@ def define_rollout(module: Module, program: KernelProgram) -> None:
             tile.scatter_input(index)
     code.do("ret void")
     module.define("roll", f"internal void @roll({TILES}, ptr %plan)", code, "noinline nounwind")
-    define_outer(module, program, "rollout", "roll", ", ptr %plan")
+    groups = program.groups(module.target.width)
+    define_outer(module, program, "rollout", "roll", ", ptr %plan", groups)
 
 
 def _set_time(tile: Tile, slot: int, step: str, plan: dict[str, str]) -> None:
