@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from test_same_bits import everything, states
 
-from framefree.kernel import interpreter, native
+from framefree.kernel import emission, interpreter, native
 from framefree.kernel import kernel as kernel_module
+from framefree.kernel.agreed import EXTERNALS, LIBM
 from framefree.kernel.call import Caller
-from framefree.kernel.code import EXTERNALS, LIBM
 from framefree.kernel.optimise import optimise
 from framefree.kernel.program import lay_out
 from framefree.kernel.reading import read
@@ -31,7 +31,7 @@ def object_for(target: Target) -> bytes:
     function = everything()
     inputs, outputs = kernel_module._ports(function, {})
     program = lay_out(optimise(read(function, inputs, outputs), fma=target.fma))
-    return native.compile_object(native.assembly(program, target), target)
+    return native.compile_object(emission.assembly(program, target), target)
 
 
 @X86

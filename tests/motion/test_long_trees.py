@@ -9,9 +9,9 @@ from random_machines import random_machine, relative_error
 from framefree.gallery.machines.arms import revolute_chain
 from framefree.machine import Free, Joint, Prismatic, Revolute, Spherical
 from framefree.motion import equations
-from framefree.motion.loops.long_trees import looped_program
 from framefree.motion.loops.tree_slopes import forward_derivatives, slopes_in_loops
-from framefree.motion.loops.trees import matrix_program, pairs_of
+from framefree.motion.loops.trees import matrix_program
+from framefree.motion.pairs import is_long, pairs_of
 
 KINDS = (Revolute("z"), Prismatic("x"), Spherical(), Revolute((1.0, 2.0, 3.0)))
 
@@ -62,7 +62,10 @@ def test_long_chains_run_in_loops_and_short_ones_do_not():
     for count, long in ((20, False), (60, True)):
         machine = revolute_chain(count)
         assert pairs_of(machine) == count * (count - 1) // 2
-        assert (looped_program(equations(machine, "tree"), "coriolis") is not None) == long
+        assert is_long(machine, "coriolis") == long
+        program = equations(machine, "tree").loop_program
+        assert program is not None
+        assert (program(equations(machine, "tree"), "coriolis") is not None) == long
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from framefree.kernel.agreed import PORT
 from framefree.kernel.arraycode import define_call
 from framefree.kernel.code import Code, Module
 from framefree.kernel.program import EARLY, GROUPS, KernelProgram, OutputPiece
@@ -17,8 +18,6 @@ from framefree.kernel.rows import define_gather, define_scatter, define_scatter_
 from framefree.kernel.stages import define_stage
 
 STACK = 32 * 1024  # a workspace up to this many bytes lives on the stack
-# A port's record: the address of its first row, doubles from row to row, doubles from step to step.
-PORT = 24
 TILES = "ptr %workspace, i64 %groups, ptr %ports, i64 %first, i64 %last"
 
 

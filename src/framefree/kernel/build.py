@@ -16,13 +16,8 @@ import numpy as np
 from framefree.kernel import cache
 from framefree.kernel.graph import Port
 from framefree.kernel.interpreter import HEADER
-from framefree.kernel.native import TileLayout, assembly, compile_object
-from framefree.kernel.optimise import optimise
-from framefree.kernel.program import lay_out
-from framefree.kernel.reading import read
-from framefree.kernel.rows import block_columns
+from framefree.kernel.native import TileLayout
 from framefree.kernel.target import Target
-from framefree.kernel.timeloop import find_feedback
 
 
 def build(
@@ -40,14 +35,9 @@ def build(
     place = None if key is None else cache.place(None if isinstance(keep, bool) else keep)
     if key is not None and (stored := stored_object(key, place)) is not None:
         return stored
-    # Functions of matrices are loops over doubles; in single precision they are written out.
-    graph = read(function, inputs, outputs, calls=not target.single)
-    # What is fed back in a roll-out must stay in the workspace.
-    early = None if find_feedback(inputs, outputs).states else block_columns(target)
-    program = lay_out(optimise(graph, fma=target.fma), early)
-    binary = compile_object(assembly(program, target), target)
-    groups = program.groups(target.width)
-    layout = TileLayout(rows=target.lanes * groups, weight=program.weight)
+    from framefree.kernel.emission import object_file
+
+    binary, layout = object_file(function, inputs, outputs, target)
     if key is not None:
         facts = json.dumps(vars(layout)).encode()
         cache.store(key, len(facts).to_bytes(4, "little") + facts + binary, place)

@@ -9,39 +9,8 @@ import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from framefree.kernel.agreed import EXTERNALS
 from framefree.kernel.target import Target
-
-# What compiled code calls, in the order in which the addresses stand in its table.
-INTERPRETER = (
-    "PyArray_Type",
-    "PyFloat_Type",
-    "PyTuple_Type",
-    "float64",
-    "out",
-    "threads",
-    "one",
-    "PyArray_New",
-    "PyObject_Vectorcall",
-    "PyTuple_New",
-    "PyTuple_SetItem",
-    "Py_IncRef",
-    "Py_DecRef",
-    "PyErr_NoMemory",
-    "PyEval_SaveThread",
-    "PyEval_RestoreThread",
-    "PyMem_RawMalloc",
-    "PyMem_RawFree",
-)
-LIBM = {
-    name: 1
-    for name in (
-        *("sin", "cos", "tan", "asin", "acos", "atan"),
-        *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),
-        *("exp", "log", "log1p", "expm1", "erf", "erfc", "floor", "ceil"),
-    )
-} | {name: 2 for name in ("pow", "atan2", "hypot", "fmod", "remainder")}
-EXTERNALS = (*INTERPRETER, *LIBM)
-
 
 # For code that keeps vectors on the stack: LLVM then aligns them. Otherwise half of them straddle
 # two cache lines if the stack happens to lie so, which costs 8 to 12 percent.

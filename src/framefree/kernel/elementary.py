@@ -12,7 +12,8 @@ does not fuse products and sums, call the C library for each lane.
 from collections.abc import Callable
 
 from framefree.kernel import circular, exponential, single
-from framefree.kernel.code import ALIGNED, LIBM, Code
+from framefree.kernel.agreed import LIBM
+from framefree.kernel.code import ALIGNED, Code
 from framefree.kernel.lanes import library
 
 VECTOR: dict[str, Callable[..., str]] = {

@@ -10,15 +10,21 @@ lack of memory.
 The layout of NumPy's array object that is used here is checked once per process (`interpreter.py`).
 """
 
-from framefree.kernel.batch import PORT
+from framefree.kernel.agreed import (
+    CONTIGUOUS_ALIGNED,
+    DATA,
+    DESCR,
+    DIMENSIONS,
+    FLAGS,
+    NDIM,
+    PORT,
+    WRITEABLE,
+)
 from framefree.kernel.code import Code, Module
 from framefree.kernel.graph import Port
 from framefree.kernel.program import KernelProgram
 from framefree.kernel.room import LARGE
 
-# Offsets in NumPy's array object, after the object header.
-DATA, NDIM, DIMENSIONS, DESCR, FLAGS = 0, 8, 16, 40, 48
-CONTIGUOUS_ALIGNED, WRITEABLE = 0x0001 | 0x0100, 0x0400
 ITEMS = tuple.__basicsize__  # where the items of a tuple begin; its length follows the header
 FLOAT64 = 12  # NumPy's type number
 RELEASE = 100_000  # weight of work above which other Python threads may run meanwhile

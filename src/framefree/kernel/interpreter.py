@@ -13,8 +13,16 @@ from collections.abc import Callable
 
 import numpy as np
 
-from framefree.kernel.code import EXTERNALS, LIBM
-from framefree.kernel.entry import CONTIGUOUS_ALIGNED, DATA, DESCR, DIMENSIONS, FLAGS, NDIM
+from framefree.kernel.agreed import (
+    CONTIGUOUS_ALIGNED,
+    DATA,
+    DESCR,
+    DIMENSIONS,
+    EXTERNALS,
+    FLAGS,
+    LIBM,
+    NDIM,
+)
 
 HEADER = object.__basicsize__
 _API = {"PyArray_Type": 2, "PyArray_New": 93}  # places in NumPy's table of C functions

@@ -4,7 +4,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import casadi as ca
 import numpy as np
@@ -13,13 +13,14 @@ from numpy.typing import ArrayLike
 from framefree.kernel import cache as kept
 from framefree.kernel import interpreter
 from framefree.kernel.build import build, known_key, store_pointer, stored_code
-from framefree.kernel.c_source import CSource, c_source
 from framefree.kernel.call import Caller
 from framefree.kernel.graph import CompileError, Graph, Port
 from framefree.kernel.native import load_object
-from framefree.kernel.reading import read
 from framefree.kernel.rollout import Rollout, RolloutOptions, roll
 from framefree.kernel.target import host
+
+if TYPE_CHECKING:
+    from framefree.kernel.c_source import CSource
 
 Precision: TypeAlias = Literal["double", "single"]
 
@@ -107,8 +108,10 @@ class Kernel:
         shapes = {port.name: port.shape for port in (*self.inputs, *self.outputs)}
         return _restore, (self.function.serialize(), shapes, self.precision)
 
-    def c_source(self, name: str | None = None) -> CSource:
+    def c_source(self, name: str | None = None) -> "CSource":
         """Return the kernel as C99 with a header, without allocation, for any board with libm."""
+        from framefree.kernel.c_source import c_source
+
         return c_source(self.graph, name or self.name)
 
     def jax(self) -> Callable:
@@ -124,6 +127,8 @@ class Kernel:
     @property
     def graph(self) -> Graph:
         """The expression graph, as read from CasADi."""
+        from framefree.kernel.reading import read
+
         return read(self.function, self.inputs, self.outputs)
 
 
@@ -203,14 +208,18 @@ def compile_known(
 
 def function_graph(function: ca.Function, scalars: Iterable[str] = ()) -> Graph:
     """Return the expression graph of a function; `scalars` are ports of NumPy shape ()."""
+    from framefree.kernel.reading import read
+
     inputs, outputs = _ports(function, dict.fromkeys(scalars, ()))
     return read(function, inputs, outputs)
 
 
 def function_c_source(
     function: ca.Function, scalars: Iterable[str] = (), name: str | None = None
-) -> CSource:
+) -> "CSource":
     """Return a function as C99, without compiling it here."""
+    from framefree.kernel.c_source import c_source
+
     return c_source(function_graph(function, scalars), name or function.name())
 
 

@@ -1,6 +1,7 @@
 """Calls of the C library for the lanes of a vector, all of them or only those that need it."""
 
-from framefree.kernel.code import LIBM, Code, Module
+from framefree.kernel.agreed import LIBM
+from framefree.kernel.code import Code, Module
 from framefree.kernel.scalar_c import ScalarC
 
 

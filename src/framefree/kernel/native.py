@@ -1,4 +1,4 @@
-"""From a program to running machine code, by LLVM in this process."""
+"""From LLVM assembly to running machine code, in this process."""
 
 import ctypes
 import functools
@@ -8,13 +8,9 @@ from dataclasses import dataclass, field
 
 import llvmlite.binding as llvm
 
-from framefree.kernel.batch import PORT, define_program
-from framefree.kernel.code import Module
-from framefree.kernel.entry import define_entry
-from framefree.kernel.interpreter import HEADER, addresses
-from framefree.kernel.program import KernelProgram
+from framefree.kernel.agreed import PLAN, PORT
+from framefree.kernel.interpreter import addresses
 from framefree.kernel.target import Target
-from framefree.kernel.timeloop import PLAN, define_rollout
 
 OPTIMISATION = 1  # of the code generator; 2 and 3 give the same speed, no other pass runs
 HUGE = 200_000  # lines of assembly beyond which it is 0: a tenth of the time, with the same bits
@@ -74,15 +70,6 @@ class TileLayout:
 
     rows: int
     weight: int
-
-
-def assembly(program: KernelProgram, target: Target) -> str:
-    """Write a program as LLVM assembly."""
-    module = Module(target)
-    define_program(module, program)
-    define_rollout(module, program)
-    define_entry(module, program, HEADER)
-    return module.text()
 
 
 def compile_object(text: str, target: Target, routines: str = "") -> bytes:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from framefree.kernel.agreed import SUFFIX, Feedback, find_feedback
 from framefree.kernel.call import (
     Caller,
     address,
@@ -21,7 +22,6 @@ from framefree.kernel.errors import ArgumentError
 from framefree.kernel.graph import Port
 from framefree.kernel.native import Plan
 from framefree.kernel.room import empty
-from framefree.kernel.timeloop import SUFFIX, Feedback, find_feedback
 
 STEP = "dt"
 CHUNK = 100_000_000  # about how many instructions a thread runs before Python has its turn again

@@ -7,47 +7,11 @@ step the time and the inputs that vary with time are set, after it the outputs n
 back to where they came from, so that the next call continues.
 """
 
-from dataclasses import dataclass
-
+from framefree.kernel.agreed import PLAN, Feedback, find_feedback
 from framefree.kernel.batch import TILES, Tile, define_outer, over_tiles, set_fixed
 from framefree.kernel.code import Code, Module
-from framefree.kernel.graph import Port
 from framefree.kernel.program import KernelProgram
 from framefree.kernel.rows import spread
-
-SUFFIX = "_next"
-TIME = "t"
-# Fields of the plan: four integers, then two doubles.
-PLAN = {name: 8 * k for k, name in enumerate(("begin", "end", "every", "records", "t0", "dt"))}
-
-
-@dataclass(frozen=True)
-class Feedback:
-    """Which outputs become which inputs.
-
-    Attributes
-    ----------
-    states : dict of int to int
-        From the index of an input to that of the output that follows it in time.
-    time : int or None
-        Index of the input that receives the time.
-    """
-
-    states: dict[int, int]
-    time: int | None
-
-
-def find_feedback(inputs: tuple[Port, ...], outputs: tuple[Port, ...]) -> Feedback:
-    """Find by name what is fed back."""
-    following = {port.name: index for index, port in enumerate(outputs)}
-    states, time = {}, None
-    for index, port in enumerate(inputs):
-        output = following.get(port.name + SUFFIX)
-        if output is not None and outputs[output].shape == port.shape:
-            states[index] = output
-        elif port.name == TIME and port.size == 1:
-            time = index
-    return Feedback(states, time)
 
 
 def define_rollout(module: Module, program: KernelProgram) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from framefree.errors import near
 from framefree.machine import Machine
 from framefree.motion.equations import Equations, EquationsError
+from framefree.motion.pairs import is_long
 
 if TYPE_CHECKING:
     from framefree.motion.redundant import System
@@ -95,16 +96,15 @@ def equations(
     made = make(machine, **options)
     if not own_coordinates:
         made.made_by = formulation, options
-    if formulation == "tree" and machine.nv >= LONG:
+    if formulation == "tree":
         made.loop_program = _looped_tree
     return made
 
 
-LONG = 30
-"""Velocities from which on some quantities of a tree may be native loops."""
-
-
 def _looped_tree(made: Any, name: str) -> Any:
+    """Return a quantity as native loops; None where straight-line code is as good."""
+    if not is_long(made.machine, name):
+        return None
     from framefree.motion.loops.long_trees import looped_program
 
     return looped_program(made, name)

@@ -49,6 +49,11 @@ class Source:
         A folder above the model is such a package if it holds a `package.xml`, or has the name that
         ``package://NAME/...`` asks for. Only files that look like meshes are taken from there.
         """
+        if reference not in self._meshes:
+            self._meshes[reference] = self._look_for_mesh(reference)
+        return self._meshes[reference]
+
+    def _look_for_mesh(self, reference: str) -> Path | None:
         path = self.find(reference)
         if path is not None or self.folder is None:
             return path
@@ -76,6 +81,11 @@ class Source:
             return
         for root in self._packages_around[name]:
             yield root, (folder / reference if name is None else root / rest)
+
+    @cached_property
+    def _meshes(self) -> dict[str, Path | None]:
+        """Meshes that were looked for; a robot shows and hits with the same files."""
+        return {}
 
     @cached_property
     def _packages_around(self) -> dict[str | None, list[Path]]:

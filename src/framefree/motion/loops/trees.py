@@ -21,17 +21,6 @@ from framefree.motion.tree import Tree
 from framefree.motion.tree.coriolis import CoriolisFactor
 
 
-def pairs_of(machine: Machine) -> int:
-    """Return the number of pairs of velocities of which one carries the other."""
-    carrying: list[int] = []
-    total = 0
-    for joint, parent in zip(machine.joints, machine.parent, strict=True):
-        above = carrying[parent] if parent >= 0 else 0
-        total += joint.nv * above + joint.nv * (joint.nv - 1) // 2
-        carrying.append(above + joint.nv)
-    return total
-
-
 def supports_tree_loops(machine: Machine) -> bool:
     """Tell whether matrices of a machine can be native loops."""
     if machine.closed or machine.tendons or machine.timed or len(machine.parameters):
