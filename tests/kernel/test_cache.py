@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from framefree.kernel import build as build_module
-from framefree.kernel import cache, compile
+from framefree.kernel import cache, compile, emission
 from framefree.kernel.target import host
 
 KEY = bytes(range(32))
@@ -34,13 +34,13 @@ def function(factor=2.0) -> ca.Function:
 def compiled(monkeypatch):
     """Count how often LLVM is asked to compile."""
     calls = []
-    real = build_module.compile_object
+    real = emission.compile_object
 
     def counted(*arguments):
         calls.append(1)
         return real(*arguments)
 
-    monkeypatch.setattr(build_module, "compile_object", counted)
+    monkeypatch.setattr(emission, "compile_object", counted)
     return calls
 
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from framefree.benchmarks.timing import circumstances, in_turns
 from framefree.gallery.machines.arms import iiwa
+from framefree.kernel.measure import peak_share
 from framefree.motion import equations
 
 
@@ -29,6 +30,7 @@ def run() -> dict[str, object]:
     )
     plain = timings["positional"].best
     figures: dict[str, object] = {"call.positional_microseconds": 1e6 * plain}
+    figures["call.flops_share"] = peak_share(kernel, 1, plain)
     for name, timing in timings.items():
         if name != "positional":
             figures[f"call.{name}_ratio"] = timing.best / plain

@@ -17,6 +17,7 @@ from framefree.errors import FramefreeError
 from framefree.gallery.machines.dual_arm import HOLD, START, dual_arm
 from framefree.gallery.scenarios.cooperation.dual_arm_parts import CIRCLE, WEIGHT, published_law
 from framefree.kernel import Kernel, compile
+from framefree.kernel.measure import peak_share
 from framefree.simulate import simulate
 
 STATES = 1024
@@ -31,6 +32,7 @@ def run() -> dict[str, object]:
         "single_microseconds": case.single_seconds() * 1e6,
         "batch_microseconds": case.batch_seconds() / STATES * 1e6,
         "peer_microseconds": case.peer_seconds() / STATES * 1e6,
+        "flops_share": peak_share(case.kernel, STATES, case.batch_seconds()),
         "max_relative_error": case.relative_error(),
         **circumstances("pin", "proxsuite"),
     }

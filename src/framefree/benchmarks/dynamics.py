@@ -13,7 +13,7 @@ from framefree.benchmarks.timing import circumstances, in_turns, speedup
 from framefree.errors import FramefreeError
 from framefree.gallery.machines.arms import ball_chain
 from framefree.kernel import compile
-from framefree.kernel.measure import operations, peak_flops
+from framefree.kernel.measure import peak_share
 from framefree.machine import Machine
 from framefree.machine.layouts import layout
 from framefree.machine.read import read
@@ -129,7 +129,7 @@ class _Robot:
             figures[f"{key}.native_batch_speedup"] = timings["native"].best / ours.best
         for name, timing in timings.items():
             figures[f"{key}.batch_spread.{name}"] = timing.spread
-        figures[f"{key}.flops_share"] = operations(kernel) * STATES / ours.best / peak_flops()
+        figures[f"{key}.flops_share"] = peak_share(kernel, STATES, ours.best)
         return figures
 
     def _native(self, name: str) -> Callable[[], object]:

@@ -9,7 +9,7 @@ from framefree.benchmarks.peers import pinocchio, to_pinocchio
 from framefree.benchmarks.timing import best_seconds, circumstances, speedup
 from framefree.gallery.machines.arms import iiwa, revolute_chain
 from framefree.kernel import compile
-from framefree.kernel.measure import operations, peak_flops
+from framefree.kernel.measure import peak_share
 from framefree.machine import Machine
 from framefree.motion import equations
 
@@ -31,7 +31,7 @@ def run() -> dict[str, object]:
         "batch_microseconds_30": large.batch_seconds() / STATES * 1e6,
     }
     for case, joints in ((small, 7), (large, 30)):
-        figures[f"flops_share_{joints}"] = case.flops() / peak_flops()
+        figures[f"flops_share_{joints}"] = case.flops_share()
     return figures | circumstances("pin")
 
 
@@ -82,8 +82,8 @@ class _KernelCase:
         theirs = np.array(self._theirs())
         return float((np.abs(self._ours() - theirs).max(1) / np.abs(theirs).max(1)).max())
 
-    def flops(self) -> float:
-        return operations(self.kernel) * STATES / self.batch_seconds()
+    def flops_share(self) -> float:
+        return peak_share(self.kernel, STATES, self.batch_seconds())
 
     def compile_seconds(self) -> dict[str, object]:
         with tempfile.TemporaryDirectory() as folder:

@@ -12,7 +12,7 @@ import casadi as ca
 import numpy as np
 
 from framefree.benchmarks.chain import STATES
-from framefree.benchmarks.timing import circumstances, speedup
+from framefree.benchmarks.timing import best_seconds, circumstances, speedup
 from framefree.control import Assisted
 from framefree.control.law import Law
 from framefree.control.port import PoseControl
@@ -20,6 +20,7 @@ from framefree.errors import FramefreeError
 from framefree.gallery.machines.chains import chain
 from framefree.kernel import Kernel, compile
 from framefree.kernel.layers import layers
+from framefree.kernel.measure import peak_share
 from framefree.learn.learned import LearnedModel
 from framefree.learn.network import SymmetricNetwork
 from framefree.learn.symmetry import O2
@@ -62,6 +63,7 @@ def run() -> dict[str, object]:
         "batch_over_jax": everywhere["speedup"],
         "batch_over_jax_one_core": small["speedup"],
         "network.batch_speedup": large["speedup"],
+        "network.flops_share": large["share"],
         "jax_difference": max(one["difference"] for one in (everywhere, small, large)),
         **circumstances("jax"),
     }
@@ -151,7 +153,8 @@ def beside_jax(width: int, threads: int) -> dict[str, float]:
 
         gap = np.abs(np.asarray(theirs()) - ours())
         ratio = speedup(ours, theirs, repeats=60)
-    return {"speedup": ratio, "difference": float(gap.max())}
+        share = peak_share(kernel, ROWS, best_seconds(ours, repeats=60)) / threads
+    return {"speedup": ratio, "difference": float(gap.max()), "share": share}
 
 
 def _on_one_core(*widths: int) -> list[dict[str, float]]:

@@ -12,7 +12,7 @@ from framefree.benchmarks.timing import circumstances, in_turns
 from framefree.gallery.machines.classics import four_bars, four_bars_at
 from framefree.geometry import Moments
 from framefree.kernel import Kernel, compile
-from framefree.kernel.measure import operations, peak_flops
+from framefree.kernel.measure import peak_share
 from framefree.machine import Body, Loop, Machine
 from framefree.motion import equations
 
@@ -66,8 +66,7 @@ def _against_peers(count: int) -> dict[str, object]:
     a = kernel(*states[0])
     for name, peer in every.items():
         figures[f"{key}.difference.{name}"] = float(np.abs(peer(states[0]) - a).max())
-    flops = operations(kernel) * STATES / many["ours"].best
-    figures[f"{key}.flops_share"] = flops / peak_flops()
+    figures[f"{key}.flops_share"] = peak_share(kernel, STATES, many["ours"].best)
     figures[f"{key}.single_microseconds"] = 1e6 * single["ours"].best
     figures[f"{key}.batch_microseconds"] = 1e6 * many["ours"].best / STATES
     return figures

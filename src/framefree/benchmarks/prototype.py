@@ -19,6 +19,7 @@ from framefree.gallery.scenarios.prototypes.flights import (
     transitions,
 )
 from framefree.kernel import Kernel, compile
+from framefree.kernel.measure import peak_share
 from framefree.simulate.first_states import first_states
 from framefree.simulate.integrators import SemiImplicitEuler
 from framefree.simulate.loop import ControlLoop
@@ -154,11 +155,12 @@ def rollout(craft: Craft) -> dict[str, object]:
     steps = PERIODS * RATIO
     theirs = _mujoco(craft, steps)
     spread = ours().final["x"][:, :3].std(axis=0).max()
-    ratio = speedup(ours, theirs, repeats=5)
+    ratio, seconds = speedup(ours, theirs, repeats=5), best_seconds(ours, repeats=3)
     return {
         "rollout_speedup": ratio,
+        "rollout_flops_share": peak_share(kernel, LOOPS * PERIODS, seconds),
         "rollout_loops": LOOPS,
-        "rollout_steps_per_second": LOOPS * steps / best_seconds(ours, repeats=3),
+        "rollout_steps_per_second": LOOPS * steps / seconds,
         "rollout_spread_m": float(spread),
     }
 

@@ -16,6 +16,7 @@ from framefree.benchmarks.timing import best_seconds, circumstances
 from framefree.control.law import Command, Law
 from framefree.gallery.machines.arms import iiwa
 from framefree.kernel import Kernel, compile
+from framefree.kernel.measure import peak_share
 from framefree.machine import Machine
 from framefree.machine.actuators import JointForce, motors
 from framefree.simulate.integrators import RungeKuttaMuntheKaas4, SemiImplicitEuler
@@ -88,6 +89,7 @@ def compare(
         "speedup": seconds[1] / seconds[0],
         "seconds": seconds[0],
         "mujoco_seconds": seconds[1],
+        "flops_share": peak_share(kernel, len(x) * steps, seconds[0]),
         "final_difference": float(ends),
         "largest_difference": float(moved),
     }

@@ -7,6 +7,7 @@ import numpy as np
 from framefree.benchmarks.dynamics import STATES, example_robot
 from framefree.benchmarks.timing import circumstances, in_turns
 from framefree.kernel import compile
+from framefree.kernel.measure import peak_share
 from framefree.machine.read import read
 from framefree.motion import equations
 
@@ -34,6 +35,10 @@ def run() -> dict[str, object]:
         timings = in_turns(calls, repeats=25)
         exact, near, key = double(x, v, force), single(x, v, force), f"single.{name}.forward"
         figures[f"{key}.batch_speedup"] = timings["double"].best / timings["single"].best
+        # The peak is that of doubles: single precision has twice as many lanes.
+        for one, lanes in (("double", 1), ("single", 2)):
+            share = peak_share(double, STATES, timings[one].best) / lanes
+            figures[f"{key}.flops_share.{one}"] = share
         apart = np.abs(near - exact).max(axis=1) / np.abs(exact).max(axis=1)
         figures[f"{key}.difference"] = float(apart.max())
         figures |= {f"{key}.batch_spread.{one}": t.spread for one, t in timings.items()}

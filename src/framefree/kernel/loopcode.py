@@ -108,9 +108,11 @@ class _CallBody(StageBody):
 
     def value(self, number: int) -> str:
         node = self.nodes[number]
-        if number not in self.values and node[0] == "input" and self.constant[node[1]]:
-            pointer, index = self.places[self.stage.loads[number]]
-            self.values[number] = spread(self.code, self.code.offset(pointer, index, 8))
+        if node[0] == "input" and self.constant[node[1]]:  # numbers, not vectors
+            if number not in self.values:
+                pointer, index = self.places[self.stage.loads[number]]
+                self.values[number] = spread(self.code, self.code.offset(pointer, index, 8))
+            return self.values[number]
         return super().value(number)
 
     def _place(self, slot: int) -> tuple[str, int]:

@@ -26,6 +26,11 @@ def operations(kernel: Kernel) -> int:
     return sum(count * OPERATIONS.get(kind, 1) for kind, count in kinds.items())
 
 
+def peak_share(kernel: Kernel, evaluations: float, seconds: float) -> float:
+    """Return the share of `peak_flops` at which a kernel of doubles runs, on one thread."""
+    return operations(kernel) * evaluations / seconds / peak_flops()
+
+
 @functools.cache
 def peak_flops() -> float:
     """Measure a plain loop of fused multiply-adds on one core, operations per second."""

@@ -26,7 +26,7 @@ WEIGHTS |= {"erfinv": 1000}
 WHOLE = 1800  # a graph up to this weight is one stage: it fits the instruction cache
 PIECE = 1000  # else stages of about this weight
 GROUPS = 8  # groups that a stage loops over; also hides latency, as one group overlaps the next
-NEAR = 512 * 1024  # bytes of the workspaces of these groups that should stay in the caches
+NEAR = 256 * 1024  # bytes of the workspaces of these groups that should stay in the caches
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@ from framefree.kernel.program import KernelProgram, Stage
 FLOATING = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 COMPARISONS = {"lt": "olt", "le": "ole", "eq": "oeq", "ne": "une"}
 
+FAR = 30  # operations from one use of a value to the next beyond which no register is free for it
+
 
 def define_stage(module: Module, name: str, program: KernelProgram, stage: Stage) -> None:
     """Define ``void name(workspace, groups)``."""
@@ -28,21 +30,33 @@ class StageBody:
         self.code, self.stage, self.base = code, stage, base
         self.nodes = program.graph.nodes
         self.values: dict[int, str] = {}  # node -> vector
+        self.slots = dict(stage.loads)  # node -> slot where it lies
+        self.used: dict[int, int] = {}  # node in a slot -> where it was used last
+        self.now = stage.start
         self.masks: dict[int, str] = {}  # node that is a truth value -> mask
 
     def emit(self) -> None:
         """Emit the operations of the stage, one after another."""
         for number in range(self.stage.start, self.stage.stop):
-            node = self.nodes[number]
+            node, self.now = self.nodes[number], number
             if not is_leaf(node) and number not in self.values:
                 self._emit_node(number, node)
             for slot in self.stage.stores.get(number, ()):
                 self.code.store(self.code.vector, self.value(number), *self._place(slot))
+                self.slots[number] = slot
         for slot, value in self.stage.fills.items():
             self.code.store(self.code.vector, self.code.constant(value), *self._place(slot))
 
     def value(self, number: int) -> str:
-        """Return a node as a vector."""
+        """Return a node as a vector.
+
+        What lies in a slot is read again where its last use is far behind: kept for so long it
+        would be spilled to the stack, which costs a store.
+        """
+        if number in self.slots:
+            if self.now - self.used.get(number, self.now) > FAR:
+                self.values.pop(number, None)
+            self.used[number] = self.now
         if number not in self.values:
             if number in self.masks:
                 one, zero = self.code.constant(1.0), self.code.constant(0.0)
@@ -50,7 +64,7 @@ class StageBody:
             elif self.nodes[number][0] == "const":
                 return self.code.constant(self.nodes[number][1])
             else:
-                place = self._place(self.stage.loads[number])
+                place = self._place(self.slots[number])
                 self.values[number] = self.code.load(self.code.vector, *place)
         return self.values[number]
 

@@ -180,6 +180,7 @@ class LoopMaker:
             touching = self.scene.machine if options.contacts else None
             settings = options.contacts if isinstance(options.contacts, dict) else None
             runner = _mujoco_runner()(*common, method, rows, touching, settings)
+            runner.threads = options.threads
             meta["applied_by_us"] = runner.applied_by_us
             if runner.contacts is not None:
                 meta["contacts"] = runner.contacts.settings

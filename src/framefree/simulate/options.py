@@ -285,11 +285,8 @@ class SimulationOptions:
                 f"got {len(self.seed)}"
             )
         if batch is not None:
-            if self.stepwise:
-                raise SimulationError(
-                    "many trajectories at once need the native plant and an integrator of fixed "
-                    "step"
-                )
+            if isinstance(self.method, Adaptive):
+                raise SimulationError("many trajectories at once need an integrator of fixed step")
             x, v = (np.broadcast_to(array, (batch, array.shape[-1])) for array in (x, v))
         if self.drive is not None:
             self.drive.check(machine, self.dt)

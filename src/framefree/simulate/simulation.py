@@ -100,6 +100,8 @@ def simulate(
         to dt and stops at every multiple of it.
     plant : "native" or "mujoco"
         Our own equations, or MuJoCo stepping the machine written as MJCF.
+        MuJoCo takes many trajectories at once, stepped together in C, of machines without loops and
+        contacts; where commands are held it moves alone from one to the next.
     contacts : bool or mapping
         Whether MuJoCo solves contacts itself, as hard ones: between geoms of the MJCF file that the
         machine was read from, and between the shapes of its `Contact` parts, whose compliant forces

@@ -160,8 +160,11 @@ class HeldCommand:
 
     def __call__(self, state: LoopStates, fixed: LoopInputs) -> LoopStates:
         """Return the state at the beginning of a step; `fixed` are all inputs but the states."""
-        count = int(state["count"][0])
-        following = {**state, "count": self._counts[(count + 1) % len(self._counts)]}
+        count = int(state["count"].flat[0])  # of many trajectories all count together
+        following_count = self._counts[(count + 1) % len(self._counts)]
+        if state["count"].ndim > 1:
+            following_count = np.broadcast_to(following_count, state["count"].shape)
+        following = {**state, "count": following_count}
         if count or self.kernel is None:
             return following
         values = self.kernel(*self._inputs({**state, **fixed}))

@@ -38,16 +38,11 @@ from framefree.simulate.runners.mjcf_part import MjcfPart
 from framefree.simulate.runners.mujoco_contacts import EngineContacts
 from framefree.simulate.runners.mujoco_drag import drag_force
 from framefree.simulate.runners.mujoco_sliders import SlidersAsBodies
+from framefree.simulate.runners.mujoco_together import BAD, EngineTrajectories
 from framefree.simulate.storage import Arrays
 from framefree.simulate.user_rows import held_over_steps, user_constraints
 
 Matrix = Any
-
-_BAD = [
-    int(getattr(mujoco.mjtWarning, f"mjWARN_BAD{name}"))
-    for name in ("QPOS", "QVEL", "QACC", "CTRL")
-]
-"""Warnings of values that MuJoCo does not take: not finite, or beyond 1e10."""
 
 
 class MujocoRunner(Runner):
@@ -58,12 +53,15 @@ class MujocoRunner(Runner):
     model, data : mujoco.MjModel, mujoco.MjData
     applied_by_us : list of str
         What is computed here and applied as generalised forces.
+    holds : bool
+        Whether inputs and our forces stay as they are from command to command.
     rows : Constrained or None
         The machine under constraints of the user, which MuJoCo does not know.
     contacts : EngineContacts or None
         Those that MuJoCo solves: of the machine `touching`, which is the loop's with its contacts.
     """
 
+    batches = True
     repeatable = True
 
     def __init__(
@@ -108,7 +106,12 @@ class MujocoRunner(Runner):
     @property
     def _parameters(self) -> np.ndarray:
         """Values of the tunable numbers of the plant's machine."""
-        return self.constants.get("parameters", np.zeros(0))
+        values = self.constants.get("parameters", np.zeros(0))
+        if values.ndim > 1 and (values != values[:1]).any():
+            raise SimulationError(
+                "MuJoCo has one machine for all trajectories: their `parameters` must be the same"
+            )
+        return values if values.ndim == 1 else values[0]
 
     def _make_model(self) -> None:
         whole = self.loop.machine if self.contacts is None else self.contacts.machine
@@ -125,6 +128,7 @@ class MujocoRunner(Runner):
             self.model.opt.disableflags &= ~int(mujoco.mjtDisableBit.mjDSBL_CONTACT)
         self.data, self.seen = mujoco.MjData(self.model), mujoco.MjData(self.model)
         self._warnings = self.data.warning.number  # how often each came, kept up by MuJoCo
+        self._many: EngineTrajectories | None = None
         self._produced = None
 
     def _check_contacts(self, rows: Constrained | None) -> None:
@@ -172,6 +176,9 @@ class MujocoRunner(Runner):
             at = self.rows.at(state.joint_x, state.joint_v, s["time"])
             motion = at.motion(at.generalised(load))
             total = total + motion.force_of(user_constraints(self.rows))
+        moving = ca.vertcat(s["x"], s["v"], s["time"])
+        fixed = not any(ca.which_depends(ca.vertcat(u, total), moving, 1, False))
+        self.holds = bool(loop.ratio) and self.loop.drive is None and fixed
         outputs = [ca.densify(ca.SX(value)) for value in (u, total, drag)]
         return ca.Function("forces", list(s.values()), outputs, list(s), ["u", "force", "drag"])
 
@@ -215,7 +222,10 @@ class MujocoRunner(Runner):
     def advance(self, state: LoopStates, first: int, count: int, every: int) -> KeptRows:
         """Move on by `count` steps of dt from step `first`."""
         before = self._produced
-        if before is None or any(state[name] is not before[name] for name in ("x", "v")):
+        begins = before is None or any(state[name] is not before[name] for name in ("x", "v"))
+        if state["x"].ndim > 1:
+            return self._advance_many(state, first, count, every, begins)
+        if begins:
             self._set(state, self.data)
         kept: list[LoopStates] = []
         inputs = self.varying(first, count)
@@ -230,6 +240,59 @@ class MujocoRunner(Runner):
                 state = self._step(state, {**fixed, **noise, "time": time})
         self._produced = state
         return KeptRows({name: np.stack([row[name] for row in kept]) for name in state}, state)
+
+    def _advance_many(
+        self, state: LoopStates, first: int, count: int, every: int, begins: bool
+    ) -> KeptRows:
+        """Move many trajectories on together."""
+        many = self._trajectories()
+        if begins:
+            many.set(state["x"], state["v"])
+        inputs = self.varying(first, count)
+        times = inputs.pop("time").tolist()
+        fixed = {**self.constants, "h": self.clock.dt}
+        kept: list[LoopStates] = []
+        k = 0
+        with mujoco_warnings():
+            while k < count:
+                noise = {n: np.ascontiguousarray(a[:, k]) for n, a in inputs.items()}
+                now = {**fixed, **noise, "time": times[k]}
+                steps = 1
+                if self.holds:  # MuJoCo alone moves until the next command
+                    steps = min(count - k, self.loop.ratio - int(state["count"].flat[0]))
+                before, state = state, self.control(state, now)
+                applied = self._applied(state, now)
+                x, v = many.step(*applied, self.clock.dt, steps)
+                for j in range(steps):
+                    if (k + j) % every == 0:
+                        kept.append(before)
+                    state = state if j == 0 else self.control(state, now)
+                    state = before = {**state, "x": x[j], "v": v[j]}
+                if self.drive is not None:
+                    state["drive"] = self.drive(state["drive"], state["held"], self.clock.dt)
+                k += steps
+        self._produced = state
+        return KeptRows({n: np.stack([row[n] for row in kept], axis=-2) for n in state}, state)
+
+    def _trajectories(self) -> EngineTrajectories:
+        if self.contacts is not None or self.drags:
+            raise SimulationError(
+                "many trajectories at once on MuJoCo cannot go with contacts or other forces that "
+                "are taken at the end of a step: give one state at a time, or the native plant"
+            )
+        if self._many is None or self._many.threads != self.threads:
+            self._many = EngineTrajectories(
+                self.model, self.states, self.written.actuators, self.threads
+            )
+        return self._many
+
+    def _applied(self, state: LoopStates, fixed: LoopInputs) -> tuple[np.ndarray, np.ndarray]:
+        """Return the inputs (batch, nu) and our forces (batch, nv) of a step from a state."""
+        inputs = {**state, **fixed}
+        if self.drive is not None:  # MuJoCo holds inputs over a step: those in its middle
+            inputs["drive"] = self.drive(state["drive"], state["held"], self.clock.dt / 2)
+        u, force, _ = self.forces(*self._inputs(inputs))
+        return u, force
 
     def observed(self, kept: LoopStates, first: int, count: int, every: int) -> Arrays:
         """Return what MuJoCo's contacts do at rows of states."""
@@ -276,7 +339,7 @@ class MujocoRunner(Runner):
         mujoco.mj_step(self.model, self.data)
         x, v = self.states.state(self.data)
         following = {**state, "x": x, "v": v}
-        if any(self._warnings.tolist()) and self._warnings[_BAD].any():
+        if any(self._warnings.tolist()) and self._warnings[BAD].any():
             # It would go on with other values in their place: what it says of them ends the run.
             following |= {name: np.full_like(following[name], np.nan) for name in ("x", "v")}
         if self.drive is not None:

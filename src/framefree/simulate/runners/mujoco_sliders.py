@@ -40,7 +40,8 @@ class SlidersAsBodies:
         self._whole = self.replaced(machine)
 
     @cached_property
-    def _layout(self) -> EngineLayout:
+    def layout(self) -> EngineLayout:
+        """How MuJoCo writes the states of the machine with these bodies."""
         return self._whole.layout("mujoco")
 
     def replaced(self, machine: Machine) -> Machine:
@@ -73,20 +74,20 @@ class SlidersAsBodies:
     @cached_property
     def same(self) -> bool:
         """Whether MuJoCo's states and forces are the same numbers as ours."""
-        return not self.sliders and self._layout.same
+        return not self.sliders and self.layout.same
 
     def set(self, data: Any, x: np.ndarray, v: np.ndarray) -> None:
         """Set MuJoCo's state to ours."""
         whole_x, whole_v = self._whole_state(x, v)
-        data.qpos[:] = self._layout.x_to(whole_x)
-        data.qvel[:] = self._layout.v_to(whole_x, whole_v)
+        data.qpos[:] = self.layout.x_to(whole_x)
+        data.qvel[:] = self.layout.v_to(whole_x, whole_v)
 
     def state(self, data: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return our state."""
         if self.same:
             return data.qpos.copy(), data.qvel.copy()
-        x = self._layout.x_from(data.qpos)
-        v = self._layout.v_from(x, data.qvel)
+        x = self.layout.x_from(data.qpos)
+        v = self.layout.v_from(x, data.qvel)
         return x[self._places[0]], v[self._places[1]]
 
     def force(self, data: Any, force: np.ndarray) -> np.ndarray:
@@ -95,7 +96,7 @@ class SlidersAsBodies:
             return force
         whole = np.zeros((*force.shape[:-1], self._whole.nv))
         whole[..., self._places[1]] = force
-        return self._layout.v_to(self._layout.x_from(data.qpos), whole)
+        return self.layout.v_to(self.layout.x_from(data.qpos), whole)
 
     @cached_property
     def _places(self) -> tuple[list[int], list[int]]:
