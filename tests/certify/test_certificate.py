@@ -116,6 +116,22 @@ def test_the_bounds_of_the_vehicle_with_arm_are_those_that_were_found():
     assert found.largest.value <= proved.high < found.largest.value * (1 + 1e-5)
 
 
+def test_axes_across_each_other_are_bounded_sharply_from_both_sides():
+    """Twists that rounding alone would give are not among those that the first joint gives."""
+    inertia = np.diag([0.02, 0.03, 0.04])
+    moments = [Moments.of_body(m, (0.1, 0.02, 0.01), m * inertia) for m in (5.0, 1.0)]
+    joints = [
+        Joint("first", Revolute("y"), "world", "a"),
+        Joint("second", Revolute("z"), "a", "b", parent_pose=(0.3, 0, 0)),
+    ]
+    machine = Machine([Body("a", moments[0]), Body("b", moments[1])], joints)
+    x = np.zeros((4001, 2))
+    x[:, 1] = np.linspace(-np.pi, np.pi, 4001)
+    values, proved = np.linalg.eigvalsh(Tree(machine).kernel("mass")(x)), proved_bounds(machine)
+    assert values.min() * (1 - 1e-6) <= proved.low <= values.min() * (1 + 1e-7)
+    assert values.max() * (1 - 1e-7) <= proved.high <= values.max() * (1 + 1e-6)
+
+
 def mixed():
     moments = [
         Moments.of_body(1.0 + k, (0.1, 0.02 * k, 0.2), np.diag([0.1, 0.12 + 0.02 * k, 0.15]))

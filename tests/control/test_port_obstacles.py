@@ -20,7 +20,13 @@ from framefree.control.port import (
     Sphere,
 )
 from framefree.control.port.avoidance import spine
-from framefree.control.port.obstacles import BLUNT, line_distance, pair_distance
+from framefree.control.port.obstacles import (
+    BLUNT,
+    MIDDLE,
+    blunt_length,
+    line_distance,
+    pair_distance,
+)
 from framefree.control.references import FramePath, Together
 from framefree.gallery.machines.chains import chain
 from framefree.gallery.scenarios.ports.chain_measures import body_poses, rods_to_ball
@@ -65,6 +71,23 @@ def test_the_least_gap_of_a_line_is_its_distance(obstacle, tolerance):
         points = a[:, None] + (b - a)[:, None] * shares
         true = obstacle.distances(points).full().min()
         assert least == pytest.approx(true, abs=tolerance * max(1, np.linalg.norm(b - a)))
+
+
+def test_lengths_are_true_but_in_the_middle_and_have_a_slope_everywhere():
+    c, size = ca.SX.sym("c", 3), 0.1
+    length = blunt_length(c, size)
+    function = ca.Function("length", [c], [length, ca.gradient(length, c)])
+    rng = np.random.default_rng(4)
+    for scale in (0.0, 1e-12, 1e-6, 1e-4, 1e-3, 2e-3, 0.1, 1.0):
+        at = scale * rng.normal(size=3)
+        found, slope = float(function(at)[0]), function(at)[1].full().ravel()
+        far = np.linalg.norm(at) >= MIDDLE * size
+        assert np.linalg.norm(at) <= found + 1e-15
+        assert found == pytest.approx(np.linalg.norm(at), rel=1e-14) or not far
+        assert 1e-5 < np.linalg.norm(slope) < 1 + 1e-3
+        for h in np.eye(3) * 1e-7:
+            ends = [float(function(at + s * h)[0]) for s in (1, -1)]
+            assert slope @ h == pytest.approx((ends[0] - ends[1]) / 2, abs=1e-7 * 1e-4)
 
 
 def true_distance(a, b, c, d):
@@ -243,7 +266,9 @@ def test_a_ball_beside_and_inside_a_chain():
     frames = [Frame("ball", "world")]
     machine = chain(3, frames=frames).tunable(*(f"ball.pose.{axis}" for axis in "xyz"))
     start = machine.numeric.neutral()
-    balls = np.array([[0.4, d, 0.02] for d in (0.15, 0.131, 0.1305, 0.13, 0.11, 0.05, 0.01)])
+    balls = [[0.4, d, 0.02] for d in (0.15, 0.131, 0.1305, 0.13, 0.11, 0.05, 0.01)]
+    balls += [[0.4, 0.0, 0.0], [0.4, 1e-9, 0.0], [0.59, 0.0, 0.0]]  # a rod through the middle
+    balls = np.array(balls)
     law = EndEffectorControl(
         machine,
         avoidance=Avoidance([Sphere((0, 0, 0), 0.1, frame="ball")], radius=0.03),

@@ -188,7 +188,8 @@ def _span(columns: np.ndarray) -> np.ndarray:
     sizes = np.linalg.norm(columns, axis=0)
     if not np.any(sizes):
         return np.zeros((6, 0))
-    unit = columns[:, sizes > 0] / sizes[sizes > 0]
+    kept = sizes > SAME * sizes.max()  # smaller ones are rounding, and have no direction
+    unit = columns[:, kept] / sizes[kept]
     U, values, _ = np.linalg.svd(unit)
     rank = int((values > SAME * values[0]).sum())
     if rank == 6:

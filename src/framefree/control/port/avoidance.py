@@ -27,6 +27,9 @@ obstacle. That is for s = 0; with Kd = k M at least, what s is at the start adds
 sqrt(2 V(0) w^T M^-1 w) / k to the way. It says nothing where no such nu_f exists: of a body that
 the task itself carries into an obstacle. There the task has to give way, see `yields`.
 
+In the middle of an obstacle all directions are alike: there the slope of d goes to zero and g is
+taken times its square, so that nu_r does not grow where d hardly changes.
+
 The right side of the equation for nu_r, and its rate along the motion, change by what `BarrierRows`
 holds. Everything is a smooth function of d but for jumps of second derivatives, with slopes of the
 order of speed/d*: a step h of the integrator must be below about d*/speed.
@@ -98,6 +101,12 @@ class Gap(NamedTuple):
     d: Matrix
     slopes: list[Matrix]
     carried: Matrix
+
+    @property
+    def leading(self) -> Matrix:
+        """How far d tells where to go: the square of its slope by the line's place, at most 1."""
+        by_ends = ca.reshape(ca.vertcat(*self.slopes)[:6, :], 3, 2)
+        return ca.fmin(ca.sumsqr(ca.sum2(by_ends)), 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,7 +288,7 @@ class Avoidance:
         rules = [self.rule(gap.d, mass) for gap in gaps]
         weight = ca.vertcat(*(rule[0] for rule in rules))
         pairs = zip(rules, gaps, strict=True)
-        target = ca.vertcat(*(rule[1] + gap.carried for rule, gap in pairs))
+        target = ca.vertcat(*(rule[1] * gap.leading + gap.carried for rule, gap in pairs))
         give = sum((rule[2] for rule in rules), ca.SX(0))
         values = [slopes, weight, target, give]
         column = ca.vertcat(*(ca.vec(value) for value in values))

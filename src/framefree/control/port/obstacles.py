@@ -30,8 +30,10 @@ SAMPLES = 5
 """Points of a line at which the distance of an obstacle of the user is taken."""
 BLUNT = 1e-3
 """Share of a line's length that tells how gradually the nearest point moves along it."""
-MIDDLE = 1e-3
-"""Share of a radius within which the direction from a center has no say."""
+MIDDLE = 0.02
+"""Share of a radius within which the direction from a center counts less and less."""
+ASIDE = 1e-4 * np.sqrt([1 / 6, 2 / 6, 3 / 6])
+"""Slope at a center itself, where no direction is nearer to the outside than another."""
 
 
 class Obstacle(ABC):
@@ -91,7 +93,7 @@ class Sphere(Obstacle):
 
     def distance(self, c: Matrix) -> Matrix:
         """Return the distance of a point (3)."""
-        return ca.norm_2(c - ca.DM(self.center)) - self.radius
+        return blunt_length(c - ca.DM(self.center), self.radius) - self.radius
 
     def gaps(self, start: Matrix, end: Matrix) -> list[Matrix]:
         """Return the distance of the line."""
@@ -120,7 +122,8 @@ class Capsule(Obstacle):
 
     def distance(self, c: Matrix) -> Matrix:
         """Return the distance of a point (3)."""
-        return ca.norm_2(foot(c, ca.DM(self.start), ca.DM(self.end))) - self.radius
+        nearest = foot(c, ca.DM(self.start), ca.DM(self.end))
+        return blunt_length(nearest, self.radius) - self.radius
 
     def gaps(self, start: Matrix, end: Matrix) -> list[Matrix]:
         """Return the distance of the line."""
@@ -206,9 +209,17 @@ def foot(c: Matrix, start: Matrix, end: Matrix) -> Matrix:
     return start + ca.fmin(ca.fmax(share, 0), 1) * along - c
 
 
-def blunt_length(c: Matrix, size: float) -> Matrix:
-    """Return |c| (m), but for |c| far below a size (m), where its slope goes to zero."""
-    return ca.sqrt(ca.sumsqr(c) + (MIDDLE * size) ** 2)
+def blunt_length(c: Matrix, size: float, square: Matrix | None = None) -> Matrix:
+    """Return |c| (m); within a small share of a size (m) a parabola, with slopes below 1.
+
+    With eps = `MIDDLE` size it is (|c|^2 / eps + eps) / 2 there, which has the value and the slope
+    of |c| at eps, and a little slope to one side at c = 0: a body in the very middle of an obstacle
+    leaves it, too. `square` stands for |c|^2 where it is another one.
+    """
+    square = ca.sumsqr(c) if square is None else square
+    least = ca.fmax(square, (MIDDLE * size) ** 2)
+    within = 1 - square / least
+    return (square / ca.sqrt(least) + ca.sqrt(least)) / 2 + ca.dot(ca.DM(ASIDE), c) * within**2
 
 
 def pair_distance(one: Any, other: Any, size: float, points: tuple[bool, bool]) -> Matrix:
@@ -244,8 +255,8 @@ def line_distance(a: Matrix, b: Matrix, c: Matrix, d: Matrix, size: float) -> Ma
     t = _unit((q + uw * s) / ww)
     lengths = ca.sumsqr(u) + ca.sumsqr(w)
     spread = ca.sumsqr(u) * (s - 0.5) ** 2 + ca.sumsqr(w) * (t - 0.5) ** 2 - lengths / 4
-    square = ca.sumsqr(r + s * u - t * w) + BLUNT * spread
-    return ca.sqrt(ca.fmax(square, 0) + (MIDDLE * size) ** 2)
+    apart = r + s * u - t * w
+    return blunt_length(apart, size, ca.fmax(ca.sumsqr(apart) + BLUNT * spread, 0))
 
 
 def _unit(share: Matrix) -> Matrix:

@@ -55,6 +55,8 @@ class ChainReach(Scenario):
     placements : int
         How many seeded places of the ball and starts of the short chain are run beside, without
         pulses, and a tenth as many that start inside of the ball.
+    seed : int
+        Of these places and starts.
     short : int
         Number of rods of the short chain; 0 leaves it out.
     long : int
@@ -120,6 +122,7 @@ class ChainReach(Scenario):
     push_body: str = "first"
     observer: bool = False
     placements: int = 0
+    seed: int = 0
     plant: str = "native"
 
     def run(self, progress: bool | None = None) -> Outcome:
@@ -162,6 +165,7 @@ class ChainReach(Scenario):
             self.duration,
             self.dt,
             SETTLED,
+            self.seed,
         )
 
 

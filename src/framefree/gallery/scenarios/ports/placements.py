@@ -50,6 +50,7 @@ class Placements:
         What the end follows.
     duration, dt, settled : float
         s; from `settled` on the end must be there.
+    seed : int
     """
 
     bodies: int
@@ -60,6 +61,7 @@ class Placements:
     duration: float
     dt: float
     settled: float
+    seed: int = 0
 
     @cached_property
     def machine(self) -> Machine:
@@ -85,7 +87,7 @@ class Placements:
     @cached_property
     def scenes(self) -> tuple[np.ndarray, np.ndarray]:
         """Starts (n, nx) and places of the ball (n, 3): feasible ones, then those inside."""
-        rng, numeric = np.random.default_rng(0), self.machine.numeric
+        rng, numeric = np.random.default_rng(self.seed), self.machine.numeric
         starts, balls = [], []
         while len(starts) < self.count + self.inside:
             x = self._start(rng)
