@@ -30,9 +30,9 @@ SAMPLES = 5
 """Points of a line at which the distance of an obstacle of the user is taken."""
 BLUNT = 1e-3
 """Share of a line's length that tells how gradually the nearest point moves along it."""
-MIDDLE = 0.02
+MIDDLE = 0.1
 """Share of a radius within which the direction from a center counts less and less."""
-ASIDE = 1e-4 * np.sqrt([1 / 6, 2 / 6, 3 / 6])
+ASIDE = 1e-2 * np.sqrt([1 / 6, 2 / 6, 3 / 6])
 """Slope at a center itself, where no direction is nearer to the outside than another."""
 
 

@@ -1,7 +1,7 @@
 """A law of the port beside the same law that ignores the joints, as the document's do.
 
-Long chains (`ALONE` bodies and more) are shown with the law alone: what the other does is seen on
-short ones.
+Long chains (`ALONE` bodies and more) are shown with the law alone, and without the wrenches in
+their joints: what these are, and what the other law does, is seen on short ones.
 """
 
 from collections.abc import Callable
@@ -62,9 +62,10 @@ class BesidePrinted:
         **options
             Of `simulate`.
         """
-        options |= {"disturbances": [pulse], "record": ("energy", "joint_wrench")}
+        options |= {"disturbances": [pulse], "record": ("energy",)}
         shown = {"follows": False}
         if len(machine.bodies) < ALONE:
+            options["record"] = ("energy", "joint_wrench")
             shown["printed"] = True
         runs = {
             name: simulate(machine, law(printed), reference, *start, **options)
