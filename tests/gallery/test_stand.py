@@ -22,6 +22,17 @@ def test_the_quadruped_stands_on_its_feet():
     assert [contact.name for contact in robot.plant.interactions] == list(LEGS)
 
 
+def test_solo12_touches_with_its_feet_alone():
+    """Hulls of its meshes overlap where it stands: MuJoCo would push trunk and legs apart."""
+    try:
+        metadata.distribution("example-robot-data")
+    except metadata.PackageNotFoundError:
+        pytest.skip("example-robot-data is not installed")
+    robot = standing_robot("solo12")
+    assert not robot.plant.collisions
+    assert [contact.name for contact in robot.plant.interactions] == list(LEGS)
+
+
 def test_another_robot_is_refused():
     with pytest.raises(FramefreeError, match="no standing robot `spot`; there are: quadruped"):
         standing_robot("spot")
