@@ -27,8 +27,9 @@ from framefree.control.references.frames import FramePath
 from framefree.control.references.joints import Hold
 from framefree.gallery.machines.chains import chain
 from framefree.gallery.machines.classics import four_bars
+from framefree.gallery.machines.dual_arm import CENTER, START_HELD, dual_arm_with_object
 from framefree.gallery.machines.five_bar import five_bar, five_bar_at
-from framefree.geometry import Moments, se3
+from framefree.geometry import Moments, quaternion, se3, so3
 from framefree.machine import Body, Coupling, Frame, Free, Joint, Loop, Wrench, motors
 from framefree.motion.actuation import input_bias, input_matrix
 from framefree.motion.tree import Tree
@@ -233,6 +234,37 @@ def test_a_five_bar_carries_its_tip_along_a_path_by_two_motors():
     errors = np.linalg.norm(tip - wanted, axis=1)
     assert errors.max() > 1e-3  # it starts at rest
     assert errors[-100:].max() < 2e-4
+
+
+@pytest.mark.slow
+def test_two_arms_carry_what_they_hold_by_their_motors():
+    machine = dual_arm_with_object()
+    tree = ff.equations(machine.tree, "tree")
+    held = tree.frame_pose(np.r_[START_HELD, 0, 0, 0, 1, 0, 0, 0], "link_7_l") @ CENTER
+    wxyz = quaternion.from_rotation(ca.DM(held[:3, :3])).full().ravel()
+    near = np.r_[START_HELD, held[:3, 3], wxyz]
+    x0 = ff.equations(machine, "constrained").project(near, weight="unit").x
+    first = np.asarray(tree.frame_pose(x0, "object"))
+
+    def path(t):
+        r = ca.vertcat(0.03 * ca.sin(2 * t), 0.05 * (1 - ca.cos(2 * t)), 0.02)
+        R = so3.exp(ca.vertcat(0, 0, 0.1 * ca.sin(t))) @ ca.DM(first[:3, :3])
+        return se3.pose(R, ca.DM(first[:3, 3]) + r)
+
+    law = EndEffectorControl(machine, frame="object", damping=20.0, rate=6.0, turn_rate=6.0)
+    run = ff.simulate(machine, law, FramePath("object", path), x0=x0, duration=2.0, dt=2e-3)
+    rate = np.gradient(run["V"], run.t, edge_order=2)
+    wrong = np.abs(rate - run["V_rate"])[3:-3].max()
+    assert wrong < 2e-3 * np.abs(run["V_rate"]).max()
+    assert np.diff(run["V"]).max() < 1e-15
+    assert np.abs(run["unrealised"]).max() < 1e-8
+    poses, wanted = tree.frame_pose(run.x, "object"), run["object.pose"]
+    errors = np.linalg.norm((poses - wanted)[:, :3, 3], axis=1)
+    assert errors[0] == pytest.approx(0.02)
+    assert errors[-1] < 1e-6
+    for side in "lr":
+        hand, grip = (tree.frame_pose(run.x, f"{one}_{side}") for one in ("link_7", "object"))
+        assert np.abs(hand - grip).max() < 1e-10
 
 
 def test_references_that_open_a_loop_are_refused():
