@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 from hierarchies import lengths, missed, padded, random_hierarchy, references, stacked
+from scipy.optimize import lsq_linear
 
+from framefree.control import ControlError
 from framefree.control.qp import HierarchyKernel
 
 MOST, ROWS, LEVELS = 30, 60, 5
@@ -66,6 +68,41 @@ def check(kernel, seeds):
 
 def alike(ours, slacks):
     return bool(np.all(abs(ours - slacks) < 1e-6 * (1 + slacks)))
+
+
+def rows_of_many_sizes():
+    """Two levels: a box, and rows whose sizes are six orders apart."""
+    rng = np.random.default_rng(324)
+    A = rng.normal(size=(7, 18)) * 10.0 ** np.array([3, -2, 2.5, -2, 2.5, 3, -2])[:, None]
+    b = np.linalg.norm(A, axis=1) * rng.normal(size=7)
+    return [(np.eye(18), -np.ones(18), np.ones(18)), (A, b, b)]
+
+
+def test_small_rows_count_beside_large_ones():
+    """By bounded least squares of SciPy: a gradient is small beside what its terms could be."""
+    (_, low, high), (A, b, _) = rows_of_many_sizes()
+    Y, lower, upper, ends = stacked(rows_of_many_sizes())
+    result = HierarchyKernel(18, ends)(Y, lower, upper)
+    known = lsq_linear(A, b, (low, high), method="bvls", tol=1e-15, max_iter=1000)
+    assert result.lengths[1] == pytest.approx(np.sqrt(2 * known.cost), rel=1e-9)
+    assert result.errors.max() < 1e-9
+
+
+@pytest.mark.parametrize("part", [0, 1, 2])
+def test_what_is_not_a_number_has_no_solution(part):
+    """Nor is it solved; from Python it is refused."""
+    rng = np.random.default_rng(0)
+    solver, bounds = HierarchyKernel(3, (2, 4)), rng.normal(size=4)
+    program = [rng.normal(size=(4, 3)), bounds, bounds.copy()]
+    program[part].flat[5 if part == 0 else 2] = np.nan
+    with pytest.raises(ControlError, match="must be finite, and `lower` and `upper`"):
+        solver(*program)
+    wide = np.zeros((4, 4))
+    wide[:, :3] = program[0]
+    rest = (np.zeros(4), np.zeros(4), np.zeros(1), np.zeros(1), np.zeros(3), np.zeros(4))
+    found = solver.kernel(wide.ravel(), *program[1:], *rest)
+    assert np.isnan(found[0]).all()
+    assert found[4].reshape(-1, 4)[:, 3].min() == -1
 
 
 def test_random_hierarchies(kernel):

@@ -4,6 +4,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
+from framefree.control.law import Timing
 from framefree.control.references.frames import FramePath
 from framefree.control.tasks import (
     FrameControl,
@@ -13,12 +14,14 @@ from framefree.control.tasks import (
     StrictPriority,
     TaskControl,
 )
+from framefree.control.tasks.bounds import RESERVE, JointLimits
 from framefree.gallery.machines.dual_arm import START_HELD, seven_joint_arm
 from framefree.gallery.scenarios.cooperation.dual_arm_limits import robot, task_levels
 from framefree.gallery.scenarios.cooperation.dual_arm_parts import CIRCLE
 from framefree.geometry import Moments
 from framefree.machine import Body, Continuous, Joint, Machine
 from framefree.machine.actuators import motors
+from framefree.motion.tree import Tree
 from framefree.simulate import simulate
 
 
@@ -122,6 +125,21 @@ def test_joints_outside_of_their_limits_come_back():
     assert run.x[:, 1].min() > upper - 1e-3
     assert -1.001 * speed < run.v[:, 1].min() < -0.9 * speed
     assert run["solved"].all()
+
+
+def test_what_a_held_torque_adds_to_speeds_does_not_add_up():
+    """A joint that is too fast is slowed down at once; one within its limit is approached."""
+    arm = seven_joint_arm(effort=np.inf)
+    law = LimitedTaskControl(arm, [[JointControl(arm, np.zeros(7), Kp=100.0)]])
+    fast = law.timed(Timing(1e-3))
+    speed = np.array([joint.velocity_limit[0] for joint in arm.joints])
+    x, within, beyond = np.zeros(7), 0.9 * speed, 1.01 * speed
+    for v, rates in ((within, (20.0, 20.0)), (beyond, (20.0, 500.0))):
+        for one, rate in zip((law, fast), rates, strict=True):
+            limits = JointLimits(one.approach, period=one.period)
+            state = Tree(arm).at(ca.SX(x), ca.SX(v))
+            most = np.array(ca.DM(limits.rows(arm, state)[2])).ravel()
+            np.testing.assert_allclose(most, rate * ((1 - RESERVE) * speed - v), rtol=1e-9)
 
 
 def test_one_continuous_joint():

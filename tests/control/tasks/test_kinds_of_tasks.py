@@ -294,6 +294,13 @@ def test_one_joint():
     ("make", "words"),
     [
         (lambda: FrameControl("a", only=("up",)), "`only` of task `control` must be"),
+        (lambda: FrameControl("a", only=None), "`only` of task `control` must be"),
+        (lambda: TaskControl(ARM, []), "needs a task"),
+        (lambda: TaskControl(ARM, [3]), "`levels` must be sequences of tasks"),
+        (lambda: TaskControl("arm", [[JointControl(ARM)]]), "needs a Machine, got str"),
+        (lambda: TaskControl(ARM, [[JointControl(ARM)]], "strict"), "`solver` of TaskControl"),
+        (lambda: TaskControl(ARM, [[JointControl(ARM)]], held="box"), "`held` must be a HeldObj"),
+        (lambda: TaskControl(ARM, [[JointControl(ARM)]], fastest="x"), "`fastest` must be"),
         (lambda: DistanceControl("a", "b"), "needs a `distance` or a `target`"),
         (lambda: DistanceControl("a", "b", -1.0), "`distance` of task `distance` must be positive"),
         (lambda: PositionRows(lambda x: x, ()), "must name its rows"),
@@ -318,6 +325,11 @@ def test_refusals_by_the_law():
         (PositionRows(lambda x: x, ("one",)), ControlError, "1 names for its rows"),
         (JointControl(FLOATING), ControlError, "whose joints are not those"),
         (JointRange(ARM), ControlError, "is a barrier, an inequality"),
+        (GazeControl("link_7_l", "link_7_l"), ControlError, "got `link_7_l` twice"),
+        (FrameControl("link_7_l", name=""), ControlError, "the name of a task must be a word"),
+        (PositionRows(lambda x: x["a"], ("p",)), ControlError, "cannot be evaluated on casadi"),
+        (VelocityRows(lambda x: x, ("p",)), ControlError, r"casadi columns \(x, v\)"),
+        (3, ControlError, "must hold tasks, got 3"),
     ):
         with pytest.raises(error, match=words):
             TaskControl(ARM, [[task]])

@@ -11,6 +11,7 @@ from framefree.control.qp.desk import (
     NEW,
     OWN,
     RANK,
+    ROUNDED,
     SIGN,
     STALE,
     UPPER,
@@ -118,7 +119,7 @@ def multipliers(w: Desk, first: int, last: int, deepest: int) -> float:
 
     Return what to compare them with: the terms of the gradient, and a share of what it could be.
     """
-    size = fma(0.2, scale(w, first, last), gradient(w, first, last))
+    size = fma(ROUNDED, scale(w, first, last), gradient(w, first, last))
     back(w, int(w.count[RANK]) + int(w.count[WORKING]), deepest)
     return size
 

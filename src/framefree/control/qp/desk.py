@@ -14,10 +14,14 @@ LEVEL the number of the level, from 1."""
 
 MET = 1e-11
 """What a row may miss, relative to the numbers in it, to count as met."""
+COUNTS = 1e-13
+"""What it may miss for its bound to be out of sight, while a level is solved."""
 NEW = 1e-10
 """Share of a bounded row that must be new for it to block a step."""
 STILL = 1e-14
 """Length of a step, relative to the variables, below which a level is at its least value."""
+ROUNDED = 1e-3
+"""Share of what a gradient could be that counts beside what it is: it is rounded by much less."""
 SIGN = 1e-10
 """Share of a multiplier in the gradient below which its sign says nothing."""
 LOCKED = 1e-7

@@ -1,5 +1,6 @@
 """Programs of levels in strict order, compiled and called with NumPy arrays."""
 
+import operator
 from typing import NamedTuple
 
 import numpy as np
@@ -67,7 +68,7 @@ class HierarchyKernel:
     """
 
     def __init__(self, n: int, ends: tuple[int, ...], *, threshold: float = 0.0) -> None:
-        ends = tuple(int(end) for end in ends)
+        ends = tuple(operator.index(end) for end in ends)
         if n < 1 or not ends or any(b < a for a, b in zip((0, *ends), ends, strict=False)):
             raise ControlError(f"a program needs variables and levels that grow, got {n}, {ends}")
         self.n, self.m, self.levels = n, max(ends[-1], 1), len(ends) + 1
@@ -103,6 +104,8 @@ class HierarchyKernel:
         Y = np.asarray(Y, float)
         if Y.shape[-2:] != (self.m, self.n):
             raise ControlError(f"`Y` must have shape {(self.m, self.n)}, got {Y.shape}")
+        if not np.isfinite(Y).all() or np.isnan(lower).any() or np.isnan(upper).any():
+            raise ControlError("`Y` must be finite, and `lower` and `upper` must be numbers")
         wide = np.zeros((*Y.shape[:-1], self.width))
         wide[..., : self.n] = Y
         pull = np.zeros(self.width)

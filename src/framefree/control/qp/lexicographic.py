@@ -37,7 +37,7 @@ from framefree.control.qp.desk import (
     WORKING,
 )
 from framefree.control.qp.level import solve_level
-from framefree.control.qp.rows import missed, scale, size_of
+from framefree.control.qp.rows import missed, scale, size_of, undefined_of
 from framefree.control.qp.vectors import add, dot, fill
 from framefree.kernel.routines import Desk, Layout, Procedure, fma, routine
 
@@ -114,6 +114,13 @@ def settle(w: Desk, first: int, last: int, met: float) -> None:
             kept += 1
         else:
             w.state[i] = FREE
+    length = sqrt(dot(w.z, w.z, w.width))
+    for row in range(first, last):
+        # A bound that is met stays one, though it may have counted for what rounding leaves of it.
+        most = MET * size_of(w, row, length) if w.low[row] < w.high[row] else -1.0
+        if w.picked[row - first] == 1.0 and abs(w.s[row - first]) <= most:
+            w.picked[row - first] = 0.0
+            w.count[STALE] = 1.0
     if kept < working:
         again(w, kept, rank)
         w.count[STALE] = 1.0
@@ -158,10 +165,17 @@ def lexicographic(w: Desk) -> None:
 
 @routine
 def finish(w: Desk) -> None:
-    """Write the solution, what rows miss, where they end, and errors of kept residuals."""
-    length, first = sqrt(dot(w.z, w.z, w.width)), 0
+    """Write the solution, what rows miss, where they end, and errors of kept residuals.
+
+    Rows that are not numbers have no solution: nor is it numbers then.
+    """
+    length, first, undefined = sqrt(dot(w.z, w.z, w.width)), 0, 0.0
+    for i in range(w.m):
+        undefined = undefined_of(w.norm[i] - w.norm[i], undefined)
+        undefined = undefined_of(w.lower[i], undefined)
+        undefined = undefined_of(w.upper[i], undefined)
     for i in range(w.n):
-        w.solution[i] = w.z[i]
+        w.solution[i] = w.z[i] + undefined
     w.steps[0] = w.count[STEPS]
     for k in range(w.levels):
         last, total, info = w.ends[k], 0.0, w.level_info[4 * k :]
@@ -172,6 +186,7 @@ def finish(w: Desk) -> None:
             total = fma(w.slack[i], w.slack[i], total)
             size = size_of(w, i, length)
             info[1] = max(info[1], abs(w.slack[i] - before) / size)
+            info[3] = info[3] if undefined == 0.0 else -1.0
             w.status[i] = w.guess[i]
             if abs(w.slack[i]) > MET * size and w.lower[i] < w.upper[i]:
                 w.status[i] = float(w.levels) if w.slack[i] > 0.0 else -float(w.levels)

@@ -2,7 +2,7 @@
 
 from math import sqrt
 
-from framefree.control.qp.desk import MET, STALE
+from framefree.control.qp.desk import COUNTS, STALE
 from framefree.control.qp.vectors import add, copy, dot, fill
 from framefree.kernel.routines import Desk, fma, routine
 
@@ -15,6 +15,14 @@ def missed(v: float, low: float, high: float) -> float:
     if v < low:
         return v - low
     return 0.0
+
+
+@routine
+def undefined_of(value: float, other: float) -> float:
+    """Return a value if it is not a number, else the other."""
+    if value < 0.0 or value >= 0.0:
+        return other
+    return value
 
 
 @routine
@@ -37,7 +45,7 @@ def measure(w: Desk, first: int, last: int) -> float:
         off = missed(w.v[i], w.low[i], w.high[i])
         share = abs(off) / size_of(w, i, length)
         worst = max(worst, share)
-        counts = 1.0 if share > MET or w.low[i] == w.high[i] else 0.0
+        counts = 1.0 if share > COUNTS or w.low[i] == w.high[i] else 0.0
         if counts != w.picked[i - first]:
             w.count[STALE] = 1.0
         w.picked[i - first] = counts

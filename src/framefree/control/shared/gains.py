@@ -17,7 +17,7 @@ from framefree.machine.values import is_symbolic
 
 def positive(value: Any, name: str, owner: str = "", *, zero: bool = False) -> np.ndarray:
     """Return finite numbers that are positive, or not negative with `zero`; of any shape."""
-    numbers = _numbers(value, name, owner)
+    numbers = as_numbers(value, name, owner)
     if not _in_range(numbers, zero).all():
         sign = "not negative" if zero else "positive"
         raise ControlError(f"{_called(name, owner)} must be {sign}, got {value}")
@@ -39,7 +39,7 @@ def vector_gain(
     With `alike` one number may stand for all. `of` names the directions, for messages.
     """
     try:
-        numbers = _numbers(value, name, owner)
+        numbers = as_numbers(value, name, owner)
     except ControlError:
         numbers = np.array(np.nan)
     fits = numbers.shape == (n,) or (alike and numbers.shape == ())
@@ -62,7 +62,7 @@ def matrix_gain(
     """
     if is_symbolic(value):
         return _symbolic_gain(value, n, name, owner)
-    numbers = _numbers(value, name, owner)
+    numbers = as_numbers(value, name, owner)
     matrix = np.diag(np.full(n, numbers)) if numbers.ndim == 0 else numbers
     matrix = np.diag(matrix) if matrix.shape == (n,) else matrix
     called = _called(name, owner)
@@ -137,7 +137,7 @@ def _by_joint(value: Mapping[str, Any], joints: Sequence[IndependentJoint], name
         raise ControlError(f"`{name}` lacks a value for {', '.join(missing)}")
     parts = []
     for one in joints:
-        numbers = _numbers(value[one.joint.name], name, f"joint `{one.joint.name}`")
+        numbers = as_numbers(value[one.joint.name], name, f"joint `{one.joint.name}`")
         if numbers.shape not in ((), (1,), (one.size,)):
             raise ControlError(
                 f"`{name}` of joint `{one.joint.name}` must be a number or {one.size} numbers, "
@@ -147,7 +147,8 @@ def _by_joint(value: Mapping[str, Any], joints: Sequence[IndependentJoint], name
     return np.concatenate([np.zeros(0), *parts])
 
 
-def _numbers(value: Any, name: str, owner: str) -> np.ndarray:
+def as_numbers(value: Any, name: str, owner: str = "") -> np.ndarray:
+    """Return an array of numbers, of any shape and size."""
     try:
         return np.asarray(value, float)
     except (TypeError, ValueError):

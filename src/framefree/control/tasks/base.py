@@ -21,7 +21,7 @@ To add one, subclass `Task` (a frozen dataclass) and give
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import casadi as ca
@@ -122,9 +122,18 @@ def frame_shapes(target: str) -> dict[str, tuple[int, int]]:
     return dict(zip(frame_signals(target), ((4, 4), (6, 1), (6, 1)), strict=True))
 
 
+def check_frames(machine: Machine, frames: Sequence[str], name: str) -> None:
+    """Refuse frames that the machine does not have, and one frame where a task needs two."""
+    for frame in frames:
+        machine.frame(frame)
+    if len(set(frames)) < len(frames):
+        raise ControlError(f"task `{name}` is one of two frames, got `{frames[0]}` twice")
+
+
 def chosen_parts(only: Any, known: Sequence[str], groups: Mapping[str, Any], name: str) -> Any:
     """Return the names of chosen rows of a task: of some, or of a group of them, or all."""
-    chosen = groups.get(only, (only,)) if isinstance(only, str) else tuple(only)
+    listed = only if isinstance(only, Iterable) else (only,)
+    chosen = groups.get(only, (only,)) if isinstance(only, str) else tuple(listed)
     unknown = [part for part in chosen if part not in known]
     if unknown or not chosen or len(set(chosen)) < len(chosen):
         words = ", ".join(f'"{word}"' for word in (*groups, *known))

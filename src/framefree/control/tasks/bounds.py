@@ -21,7 +21,14 @@ import numpy as np
 
 from framefree.control.tasks.assembly import Assembly
 from framefree.control.tasks.base import POSE_PARTS, Task
-from framefree.control.tasks.ceiling import BRAKING, THRESHOLD, approach, hurry, watched_joints
+from framefree.control.tasks.ceiling import (
+    AT_ONCE,
+    BRAKING,
+    THRESHOLD,
+    approach,
+    hurry,
+    watched_joints,
+)
 from framefree.control.tasks.standing import Standing
 from framefree.machine import Machine
 from framefree.motion.constrained.algebra import MassFactor
@@ -30,8 +37,10 @@ from framefree.motion.state import State
 Matrix = Any
 MOTION, MOTORS, CONTACTS = "motion", "motors", "contacts"
 """What rows are on: the acceleration a, a less what contacts add to it, forces p of contacts."""
-RESERVE = 1e-3
+RESERVE = 5e-3
 """Share of a speed limit kept back for what the plant does within a period that no model tells."""
+RECOVERY = 0.5
+"""Share of an excess of speed that is taken away in a control period, at most at AT_ONCE."""
 
 
 class BoundedLevel(NamedTuple):
@@ -54,7 +63,9 @@ class JointLimits:
         a >= -2 k v - k^2 (x - lower),    a <= k (velocity_limit - v)
 
     and likewise on the other side, so that one which is within them stays there; outside of them it
-    comes back no faster than it may move. Of a velocity limit RESERVE is kept back. Velocities
+    comes back no faster than it may move. Of a velocity limit RESERVE is kept back. Torques are
+    held over a control period, in which the acceleration changes; so that this does not add up, a
+    joint that is too fast slows down at the rate `recovery` in place of k. Velocities
     are limited for every kind of joint, positions of joints with one coordinate. Driven
     joints whose speed has no limit keep below a ceiling (`framefree.control.tasks.ceiling`).
 
@@ -127,13 +138,22 @@ class JointLimits:
         if np.isfinite(upper):
             most = -2 * k * v + k * k * (upper - q)
         if np.isfinite(speed):
-            kept = (1 - RESERVE) * speed
-            least, most = _within(least, most, -k * (kept + v), k * (kept - v))
+            kept, faster = (1 - RESERVE) * speed, recovery(k, self.period)
+            slowest = ca.fmax(-k * (kept + v), -faster * (kept + v))
+            fastest = ca.fmin(k * (kept - v), faster * (kept - v))
+            least, most = _within(least, most, slowest, fastest)
         if np.isfinite(self.acceleration):
             least, most = (
                 ca.fmin(ca.fmax(a, -self.acceleration), self.acceleration) for a in (least, most)
             )
         return least, most
+
+
+def recovery(k: float, period: float | None) -> float:
+    """Return the rate, 1/s, at which joints that are too fast slow down; k without a period."""
+    if period is None:
+        return k
+    return max(k, AT_ONCE if period <= 0 else min(AT_ONCE, RECOVERY / period))
 
 
 def _within(least: Matrix, most: Matrix, slowest: Matrix, fastest: Matrix) -> tuple[Matrix, Matrix]:

@@ -10,6 +10,7 @@ which is no bound at all in ordinary use: at rest, and with the default of 50 ra
 """
 
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import casadi as ca
@@ -136,8 +137,8 @@ def widened(asked: Matrix, hurry: Matrix) -> Matrix:
 
 def check_fastest(fastest: float) -> None:
     """Refuse a speed that is not positive."""
-    if not fastest > 0:
-        raise ControlError(f"`fastest` must be positive, or infinite for none, got {fastest:g}")
+    if not (isinstance(fastest, Real) and fastest > 0):
+        raise ControlError(f"`fastest` must be positive, or infinite for none, got {fastest}")
 
 
 def approach(period: float | None) -> float:

@@ -26,7 +26,7 @@ import numpy as np
 from framefree.control.law import ControlError
 from framefree.control.shared.frames import FrameMotion, Frames
 from framefree.control.tasks.along import Place, rows_of_frames
-from framefree.control.tasks.base import POSE_PARTS, Task, TaskRows
+from framefree.control.tasks.base import POSE_PARTS, Task, TaskRows, check_frames
 from framefree.control.tasks.pointing import projected
 from framefree.geometry import se3, so3
 from framefree.machine import Machine
@@ -126,9 +126,8 @@ class RigidCoupling(Task):
         return np.hstack([np.vstack([P, zero]), one[:, 3:]])
 
     def check(self, machine: Machine) -> None:
-        """Refuse frames that the machine does not have."""
-        for frame in (self.frame_a, self.frame_b):
-            machine.frame(frame)
+        """Refuse frames that the machine does not have, and one frame in place of two."""
+        check_frames(machine, (self.frame_a, self.frame_b), self.name)
 
     def rows(self, frames: Frames, reference: Mapping[str, Matrix]) -> TaskRows:
         """Return the rows at a state."""

@@ -18,6 +18,7 @@ from framefree.control.tasks.base import (
     POSE_PARTS,
     TaskOfChosenRows,
     TaskRows,
+    check_frames,
     chosen_parts,
     frame_shapes,
 )
@@ -82,9 +83,8 @@ class FrameControl(_Following):
         self._settle()
 
     def check(self, machine: Machine) -> None:
-        """Refuse frames that the machine does not have."""
-        for frame in (self.frame, self.seen_from):
-            machine.frame(frame)
+        """Refuse frames that the machine does not have, and a frame seen from itself."""
+        check_frames(machine, (self.frame, self.seen_from), self.name)
 
     def rows(self, frames: Frames, reference: Mapping[str, Matrix]) -> TaskRows:
         """Return the rows at a state."""

@@ -21,6 +21,7 @@ import numpy as np
 
 from framefree.control.law import ControlError
 from framefree.control.shared.frames import Frames
+from framefree.control.shared.gains import as_numbers
 from framefree.control.shared.model import ModelState
 from framefree.control.tasks.coupling import RigidCoupling
 from framefree.control.tasks.grasp_feedback import integral_rate, measured_wrench, within
@@ -79,7 +80,10 @@ class HeldObject:
         shares = (
             np.full(len(grasps), 1 / max(len(grasps), 1)) if self.shares is None else self.shares
         )
-        shares = tuple(np.asarray(shares, float).tolist())
+        owner = f"the held body `{self.body}`"
+        shares = tuple(as_numbers(shares, "shares", owner).tolist())
+        if not np.isfinite(as_numbers(self.squeeze, "squeeze", owner)).all():
+            raise ControlError(f"`squeeze` of {owner} must be finite, got {self.squeeze}")
         if not grasps or len(shares) != len(grasps) or abs(sum(shares) - 1) > 1e-9:
             raise ControlError(
                 f"`shares` of the held body `{self.body}` must be {len(grasps)} numbers of sum 1, "

@@ -61,7 +61,8 @@ class JointControl(Task):
         posture = self.machine.neutral() if self.posture is None else self.posture
         self.machine.validate(posture)
         object.__setattr__(self, "posture", np.asarray(posture, float))
-        object.__setattr__(self, "joints", tuple(self.joints))
+        given = (self.joints,) if isinstance(self.joints, str) else tuple(self.joints)
+        object.__setattr__(self, "joints", given)
         for joint in self.joints:
             self.machine.joint(joint)
         self.settle_gains()

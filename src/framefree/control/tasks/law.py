@@ -119,7 +119,14 @@ class TaskControl(LawOfTasks, Law):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not isinstance(self.solver, Solver):
+            raise ControlError(
+                "`solver` of TaskControl must be UdwadiaKalaba(), Kkt(), Weighted() or "
+                f"StrictPriority(), got {self.solver!r}"
+            )
         check_fastest(self.fastest)
+        if not any(self.levels):
+            raise ControlError("TaskControl needs a task, `levels` has none")
         barriers = [task.name for level in self.levels for task in level if task.barrier]
         if barriers:
             raise ControlError(
@@ -168,7 +175,11 @@ class TaskControl(LawOfTasks, Law):
 
 def checked_levels(machine: Machine, levels: Any, held: HeldObject | None) -> Levels:
     """Return levels of tasks as tuples; refuse what is not a task, and names that occur twice."""
-    if not isinstance(levels, Sequence) or any(isinstance(level, Task) for level in levels):
+    if not isinstance(machine, Machine):
+        raise ControlError(f"a law by tasks needs a Machine, got {type(machine).__name__}")
+    if not (held is None or isinstance(held, HeldObject)):
+        raise ControlError(f"`held` must be a HeldObject, got {type(held).__name__}")
+    if not isinstance(levels, Sequence) or not all(isinstance(one, Sequence) for one in levels):
         raise ControlError("`levels` must be sequences of tasks, the most important first")
     checked = tuple(tuple(level) for level in levels)
     tasks = [task for level in checked for task in level]
@@ -178,6 +189,8 @@ def checked_levels(machine: Machine, levels: Any, held: HeldObject | None) -> Le
         task.check(machine)
     names = [task.name for task in tasks]
     for name in names:
+        if not (name and isinstance(name, str)):
+            raise ControlError(f"the name of a task must be a word, got {name!r}")
         if names.count(name) > 1:
             raise ControlError(f"two tasks are named `{name}`; names of tasks must differ")
     if held is not None:

@@ -21,7 +21,7 @@ from framefree.control.qp.hierarchy import TOLERANCE
 from framefree.control.qp.lexicographic import PARTS, program
 from framefree.control.shared.gains import positive
 from framefree.control.tasks.assembly import Assembly
-from framefree.control.tasks.bounds import BoundedProblem, JointLimits
+from framefree.control.tasks.bounds import BoundedProblem, JointLimits, recovery
 from framefree.control.tasks.ceiling import FASTEST, approach, check_fastest, widened
 from framefree.control.tasks.held import HeldObject
 from framefree.control.tasks.law import LawOfTasks
@@ -111,11 +111,13 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not (self.solver is None or isinstance(self.solver, ProxQp)):
+            raise ControlError(f"`solver` must be ProxQp(), or None, got {self.solver!r}")
         positive(self.approach, "approach")
         if np.isnan(self.damped_above) or self.damped_above < 0:
             raise ControlError(f"`damped_above` must not be negative, got {self.damped_above:g}")
         check_fastest(self.fastest)
-        if np.isfinite(self.acceleration_limit):
+        if self.acceleration_limit != np.inf:
             positive(self.acceleration_limit, "acceleration_limit")
 
     @property
@@ -137,9 +139,14 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
     def timed(self, timing: Timing) -> AnyLaw:
         """Return the law for a control period."""
         same = timing.period == self.period
-        if same or (not self._feedback_size and approach(timing.period) == approach(self.period)):
+        if same or (not self._feedback_size and self._rates(timing.period) == self._rates()):
             return self
         return replace(self, period=timing.period)
+
+    def _rates(self, period: float | None = None) -> tuple[float, float]:
+        """Return the rates of speeds that a control period decides on; by default the law's own."""
+        period = self.period if period is None else period
+        return approach(period), recovery(self.approach, period)
 
     @property
     def machine_size(self) -> int:

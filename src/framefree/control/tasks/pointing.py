@@ -20,7 +20,7 @@ from framefree.control.law import ControlError
 from framefree.control.shared.frames import Frames
 from framefree.control.shared.gains import positive
 from framefree.control.tasks.along import Place, following, rows_of_frames, signal_shapes
-from framefree.control.tasks.base import Task, TaskRows
+from framefree.control.tasks.base import Task, TaskRows, check_frames
 from framefree.machine import Machine
 from framefree.machine.loop import across
 from framefree.machine.values import unit_axis
@@ -50,9 +50,8 @@ class FrameFunction(Task):
         return signal_shapes(self.target, len(self.parts))
 
     def check(self, machine: Machine) -> None:
-        """Refuse frames that the machine does not have."""
-        for frame in self.on:
-            machine.frame(frame)
+        """Refuse frames that the machine does not have, and one frame in place of two."""
+        check_frames(machine, self.on, self.name)
 
     def rows(self, frames: Frames, reference: Mapping[str, Matrix]) -> TaskRows:
         """Return the rows at a state."""

@@ -43,14 +43,23 @@ class _UserRows(Task):
         object.__setattr__(self, "labelled", names)
         self.settle_gains()
 
-    def _checked(self, value: Any) -> Matrix:
-        column = ca.vertcat(*value) if isinstance(value, list | tuple) else ca.SX(value)
+    def _check_function(self, function: Callable[..., Any], *symbols: Matrix) -> None:
+        """Refuse a function that does not give a row for every name."""
+        try:
+            value = function(*symbols)
+            column = ca.vertcat(*value) if isinstance(value, list | tuple) else ca.SX(value)
+        except (TypeError, ValueError, KeyError, IndexError, RuntimeError) as error:
+            what = str(error).strip().splitlines() or [type(error).__name__]
+            names = ", ".join(f"{symbol[0].name().rsplit('_', 1)[0]}" for symbol in symbols)
+            raise ControlError(
+                f"the function of task `{self.name}` cannot be evaluated on casadi columns "
+                f"({names}): {what[0]}"
+            ) from error
         if column.shape != (len(self.labelled), 1):
             raise ControlError(
                 f"task `{self.name}` has {len(self.labelled)} names for its rows "
                 f"({', '.join(self.labelled)}), but its function gives shape {column.shape}"
             )
-        return column
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +98,7 @@ class PositionRows(_UserRows):
 
     def check(self, machine: Machine) -> None:
         """Refuse a function that does not fit."""
-        self._checked(self.phi(ca.SX.sym("x", machine.nx)))
+        self._check_function(self.phi, ca.SX.sym("x", machine.nx))
 
     def rows(self, frames: Frames, reference: Mapping[str, Matrix]) -> TaskRows:
         """Return the rows at a state."""
@@ -132,7 +141,7 @@ class VelocityRows(_UserRows):
 
     def check(self, machine: Machine) -> None:
         """Refuse a function that does not fit."""
-        self._checked(self.eta(ca.SX.sym("x", machine.nx), ca.SX.sym("v", machine.nv)))
+        self._check_function(self.eta, ca.SX.sym("x", machine.nx), ca.SX.sym("v", machine.nv))
 
     def rows(self, frames: Frames, reference: Mapping[str, Matrix]) -> TaskRows:
         """Return the rows at a state."""
