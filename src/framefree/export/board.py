@@ -99,11 +99,15 @@ def run_on_board(
         texts = {**parts.files(), **board_files(steps, rows, parts.single)}
         for name, text in texts.items():
             (place / name).write_text(text)
-        own = [place / name for name in parts.files() if name.endswith(".c")]
+        objects = [
+            build([place / name], place / f"{name}.o", *kind.flags, *FLAGS, "-c", cc=GCC)
+            for name in parts.files()
+            if name.endswith(".c")
+        ]
         flags = (*kind.flags, *FLAGS, "-T", str(place / "board.ld"), "-Wl,--gc-sections")
         images = {
             name: build(
-                [place / "startup.c", place / f"{name}.c", *own], place / f"{name}.elf", *flags,
+                [place / "startup.c", place / f"{name}.c", *objects], place / f"{name}.elf", *flags,
                 cc=GCC,
             )
             for name in ("plain", "replay")
