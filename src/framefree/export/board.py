@@ -43,7 +43,9 @@ BOARDS = {
     "m7": Board("mps2-an500", ("-mcpu=cortex-m7", "-mfpu=fpv5-d16")),
 }
 FLAGS = ("-mthumb", "-mfloat-abi=hard", "-std=gnu99", "-Os", "-ffp-contract=off")
-FLAGS += ("-ffunction-sections", "-fdata-sections", "-nostartfiles", "--specs=nosys.specs")
+FLAGS += ("-fno-math-errno", "-fno-trapping-math")  # nothing reads errno or traps; the same bits
+FLAGS += ("-ffunction-sections", "-fdata-sections", "-nostartfiles")
+FLAGS += ("--specs=nano.specs", "--specs=nosys.specs")
 
 
 class BoardResult(NamedTuple):
