@@ -7,6 +7,7 @@ import pytest
 from framefree.control.prototype.lean import Lean
 from framefree.gallery.scenarios.prototypes import flights
 from framefree.geometry import quaternion
+from framefree.kernel import compile
 from framefree.motion import equations
 
 FORCE = np.array([0.3, -0.2, -0.09, 0.049, -0.015, -0.012])
@@ -50,6 +51,20 @@ def test_speed_and_turning_are_those_of_the_reference():
             assert np.allclose(R @ before, R_new @ after)
     angle = np.arccos((np.trace(R.T @ R_new) - 1) / 2)
     assert 0.005 < angle < 0.06
+
+
+def test_the_turn_about_the_thrust_is_no_noise_in_single_precision():
+    """It has no effect: rounding must not be divided by next to nothing, as in a flip."""
+    craft = flights.quadcopter_craft(flights.flips, 4.7)
+    symbols = [ca.SX.sym("x", 7), ca.SX.sym("v", 6), ca.SX.sym("a", 6), ca.SX.sym("f", 6)]
+    turned = Lean(equations(craft.machine))(dict(zip("xva", symbols, strict=False)), symbols[3])
+    function = ca.Function("turned", symbols, [ca.densify(turned["x"])])
+    times = np.linspace(4.9, 5.5, 200)
+    rows = [np.stack(one) for one in zip(*(numbers(*craft.reference.function(t)) for t in times),
+                                         strict=True)]  # fmt: skip
+    given = [*rows, np.tile(FORCE, (len(times), 1))]
+    double, single = (compile(function, precision=kind)(*given) for kind in ("double", "single"))
+    assert 0 < np.abs(double - single).max() < 1e-5
 
 
 def rotation(x):

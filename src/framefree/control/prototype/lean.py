@@ -29,8 +29,10 @@ Matrix = Any
 
 STEPS = 2
 """Newton steps: leans of some degrees are then exact to 1e-6 of them."""
-LEAST = 1e-6
-"""Share of the largest slope below which a turn has no effect, such as one about the thrust."""
+LEAST = 1e-4
+"""Share of the largest slope below which a turn has no effect, such as one about the thrust.
+
+Larger than the rounding of floats, or the turn about the thrust is noise in single precision."""
 
 
 @dataclass(frozen=True, eq=False)
