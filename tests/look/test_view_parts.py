@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import casadi as ca
 import numpy as np
@@ -219,6 +220,11 @@ def test_a_machine_of_which_nothing_moves_is_shown_but_not_run(tmp_path):
 
 def test_a_thread_that_writes_messages_does_not_wake_others_itself():
     """The loop does: futures of asyncio belong to its own thread."""
+    with ThreadPoolExecutor(1) as pool:  # a browser's loop may be running in this one
+        pool.submit(_write_from_another_thread).result()
+
+
+def _write_from_another_thread():
     woken, loop = [], asyncio.new_event_loop()
     event = ThreadSafeEvent(loop)
 

@@ -278,6 +278,18 @@ def test_a_contact_that_slips_is_named():
             )
 
 
+def test_cones_and_motors_hold_however_fast_the_legs_whirl():
+    law, rng = body_law(), np.random.default_rng(3)
+    for x, v in random_states(20, seed=3):
+        v = v * np.r_[[4.0] * 6, rng.uniform(20.0, 60.0, 12)]  # beyond `fastest`, 50 rad/s
+        u, signals = command(law, x, v)
+        for leg in LEGS:
+            fx, fy, fz = signals[f"{leg}.force"]
+            assert np.hypot(fx, fy) <= MU * fz + 1e-8  # N
+        assert np.abs(u).max() <= TORQUE * (1 + 1e-9)
+        assert signals["missed"][: law.level_names.index("friction") + 1].max() < 1e-8
+
+
 def test_a_foot_at_its_least_force_is_named_and_tasks_give_way():
     """Backwards faster than levers allow: hind feet keep their least force, the trunk lags."""
     law = lifting_law()

@@ -237,7 +237,7 @@ def solve_level(w: Desk, first: int, last: int) -> float:
             if w.count[STALE] == 1.0:
                 factor(w, first, last)
                 refined = 0
-            if w.damps == 1 and step == 0 and w.count[WORKING] == 0.0:
+            if w.damps == 1 and w.count[LEVEL] > w.exact and step + w.count[WORKING] == 0.0:
                 damp(w, first, last)
             length = direction(w, first, last)
         if length > STILL * sqrt(dot(w.z, w.z, w.width)) and refined < REFINED:

@@ -195,7 +195,7 @@ def finish(w: Desk) -> None:
 
 
 def program(
-    label: str, n: int, ends: tuple[int, ...], *, damps: bool, tolerance: float
+    label: str, n: int, ends: tuple[int, ...], *, damps: bool, tolerance: float, exact: int = 0
 ) -> Procedure:
     """Return the routine for programs of one shape.
 
@@ -212,6 +212,8 @@ def program(
         below the input `threshold` and they lead farther than `farthest` from `still`.
     tolerance : float
         Share of a row that must be new for it to count.
+    exact : int
+        Number of levels, from the first on, that are never damped.
     """
     m, width = ends[-1], -(-n // 4) * 4
     tallest = max(b - a for a, b in zip((0, *ends), ends, strict=False))
@@ -231,6 +233,7 @@ def program(
     numbers = {"n": n, "m": m, "width": width, "levels": levels}
     numbers |= {
         "damps": int(damps),
+        "exact": float(exact),
         "tolerance": tolerance,
         "most": STEPS_PER_SIZE * (n + m) + 10,
     }

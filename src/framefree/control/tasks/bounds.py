@@ -168,6 +168,9 @@ class BoundedProblem:
     ----------
     levels : list of BoundedLevel
         Those that have rows.
+    exact : int
+        How many of them, from the first on, are laws of nature and bounds of forces, which can
+        always be met together: no damping may give them up.
     """
 
     def __init__(
@@ -181,8 +184,10 @@ class BoundedProblem:
         self.parts, self.standing = parts, standing
         self.factor = MassFactor(parts.M)
         self.free = self.factor.out(self.factor.into(-parts.bias))
-        found = [*self._nature(), *self._inputs(machine), *self._grasps(), *self._contacts()]
-        found += self._joints(machine, limits)
+        forces, contacts = [*self._inputs(machine), *self._grasps()], list(self._contacts())
+        found = [*self._nature(), *forces, *contacts[:1]]  # the first of contacts are the cones
+        self.exact = len([level for level in found if level.labels])
+        found += [*contacts[1:], *self._joints(machine, limits)]
         self.first_task = len([level for level in found if level.labels])
         found += [self._task_level(k, level) for k, level in enumerate(levels)]
         self.levels = [level for level in found if level.labels]

@@ -271,7 +271,10 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
     @cached_property
     def _procedure(self) -> Any:
         problem = self._problem
-        return program("levels", problem.n, problem.ends, damps=self._damps, tolerance=TOLERANCE)
+        return program(
+            "levels", problem.n, problem.ends, damps=self._damps, exact=problem.exact,
+            tolerance=TOLERANCE,
+        )  # fmt: skip
 
     @property
     def _damps(self) -> bool:
