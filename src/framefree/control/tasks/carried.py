@@ -32,7 +32,7 @@ OUTSIDE = 1e-6
 """Share by which forces may exceed their cone before they are reported."""
 
 
-class CarriedBase:
+class StandingBase:
     """A machine that stands at one symbolic state: rows, and forces of the ground.
 
     Parameters

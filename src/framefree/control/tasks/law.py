@@ -10,7 +10,7 @@ from framefree.control.law import AnyLaw, Command, ControlError, Law, Timing
 from framefree.control.shared.allocation import UNITS
 from framefree.control.tasks.assembly import Assembly, Levels
 from framefree.control.tasks.base import Task
-from framefree.control.tasks.carried import CarriedBase
+from framefree.control.tasks.carried import StandingBase
 from framefree.control.tasks.ceiling import FASTEST, SpeedCeiling, approach, check_fastest
 from framefree.control.tasks.damped_steps import bounded_acceleration
 from framefree.control.tasks.held import HeldObject
@@ -144,7 +144,7 @@ class TaskControl(LawOfTasks, Law):
             a, damped = self._acceleration(parts, parts.problem(self.feasible))
             inputs, signals = parts.inputs(a), parts.signals(a)
         else:
-            base = CarriedBase(parts, self.contacts, reference)
+            base = StandingBase(parts, self.contacts, reference)
             a, damped = self._acceleration(parts, base.problem(self.feasible))
             p = base.forces(a)
             driven = base.by_motors(a, p)

@@ -8,7 +8,7 @@ import numpy as np
 
 from framefree.control.references.base import Reference
 from framefree.control.tasks.assembly import Assembly
-from framefree.control.tasks.carried import CarriedBase
+from framefree.control.tasks.carried import StandingBase
 from framefree.control.tasks.law import TaskControl
 from framefree.control.tasks.limited import LimitedTaskControl
 from framefree.control.tasks.solvers.base import Level, TaskProblem
@@ -136,7 +136,7 @@ def numbers(
     X, V = ca.SX.sym("x", len(x)), ca.SX.sym("v", len(v))
     whole = Assembly(law.machine, law.levels, law.held, X, V, named)
     if law.contacts:
-        problem = CarriedBase(whole, law.contacts, named).problem(feasible=True)
+        problem = StandingBase(whole, law.contacts, named).problem(feasible=True)
     else:
         problem = whole.problem(exact=True)
     parts = [problem.M, problem.Q, *(part for level in problem.all_levels for part in level)]
