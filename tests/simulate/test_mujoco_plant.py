@@ -238,5 +238,3 @@ def test_refused():
         simulate(machine, duration=0.1, dt=1e-3, plant="mujoco")
     with pytest.raises(SimulationError, match='the integrators "rk4" and "euler"'):
         simulate(pendulum(), duration=0.1, dt=1e-3, plant="mujoco", integrator="midpoint")
-    with pytest.raises(SimulationError, match="many trajectories"):
-        simulate(pendulum(), x0=np.zeros((2, 2)), duration=0.1, dt=1e-3, plant="mujoco")
