@@ -93,5 +93,5 @@ def test_refused():
     with pytest.raises(SimulationError, match="must be positive"):
         Adaptive(tolerance=0.0)
     machine = slider()
-    with pytest.raises(SimulationError, match="many trajectories at once need an integrator of fixed step"):
+    with pytest.raises(SimulationError, match=r"many trajectories .* integrator of fixed step"):
         simulate(machine, x0=np.zeros((3, 1)), duration=1.0, dt=0.1, integrator="adaptive")
