@@ -209,7 +209,7 @@ def foot(c: Matrix, start: Matrix, end: Matrix) -> Matrix:
     return start + ca.fmin(ca.fmax(share, 0), 1) * along - c
 
 
-def blunt_length(c: Matrix, size: float, square: Matrix | None = None) -> Matrix:
+def blunt_length(c: Matrix, size: float, square: Any = None) -> Matrix:
     """Return |c| (m); within a small share of a size (m) a parabola, with slopes below 1.
 
     With eps = `MIDDLE` size it is (|c|^2 / eps + eps) / 2 there, which has the value and the slope

@@ -70,7 +70,7 @@ class EngineTrajectories:
         if not self.states.same:
             force = layout.v_to(layout.x_from(self._full[:, self._q]), force)
         control = np.concatenate([u, force], axis=1) if self.controls else force
-        good = np.isfinite(control).all(1) & np.isfinite(self._full).all(1)
+        good = np.asarray(np.isfinite(np.hstack([control, self._full])).all(axis=1))
         start = np.where(good[:, None], self._full, self._rest)
         control = np.where(good[:, None], control, 0.0)
         held = np.broadcast_to(control[:, None], (batch, count, control.shape[-1]))
