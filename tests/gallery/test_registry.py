@@ -12,7 +12,7 @@ import pytest
 from framefree import FramefreeError, Machine, gallery
 from framefree.gallery import MACHINES, SCENARIOS, gallery_machine, machines
 from framefree.gallery.shared.results import settings_of
-from framefree.look.report.prose import said_of
+from framefree.look.report.prose import meanings, said_of
 from framefree.machine import Free
 
 SOURCES = sorted(Path(gallery.__file__).parent.joinpath("scenarios").rglob("*.py"))
@@ -92,6 +92,15 @@ def test_every_setting_has_a_meaning_and_metrics_have_sentences(name):
     said = said_of(type(scenario), "Metrics")
     assert len(said) > 3
     assert all(words.endswith(".") for words in said.values())
+
+
+def test_what_a_metric_means_is_said_once():
+    """Scenarios of one document share sentences through a base, not by copies."""
+    seen = {}
+    for scenario in SCENARIOS.values():
+        folder = scenario.__module__.rpartition(".")[0]
+        for name, words in meanings(scenario.__doc__ or "", ("Metrics",)).items():
+            assert seen.setdefault((folder, name, words), scenario) is scenario
 
 
 def test_promises_say_neither_bound_nor_unit_in_their_words():

@@ -49,8 +49,6 @@ class FourBar(Scenario):
     -------
     angle_error_rad
         Largest error of the cranks' angle against the closed form.
-    energy_drift_j
-        Largest change of the energy, which nothing should change.
     flat_positions_passed
         How often all rods lay on one line, where the constraints lose rank.
     pivot_force_relative_error

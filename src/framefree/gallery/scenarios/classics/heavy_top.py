@@ -68,8 +68,6 @@ class HeavyTop(Scenario):
         Largest angle between the attitude and that of the closed form.
     center_error_m
         Largest distance of the center of mass from the closed form.
-    energy_drift_j
-        Largest change of the energy, which nothing should change.
     vertical_momentum_drift_nms
         Largest change of the angular momentum about the vertical.
     spin_momentum_drift_nms

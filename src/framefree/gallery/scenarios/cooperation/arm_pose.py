@@ -42,8 +42,6 @@ class ArmPose(Scenario):
         Distance of the hand from its place in the end.
     attitude_error_rad
         Angle of the hand from its attitude in the end.
-    closed_form_error_m
-        Largest difference of the error of position to the closed form of an oscillator.
     largest_torque_nm
         Largest torque of a motor.
     """

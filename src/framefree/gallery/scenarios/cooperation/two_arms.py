@@ -36,8 +36,6 @@ class TwoArms(Scenario):
     -------
     coupling_error
         Largest error of the coupling, m and rad together, once it has settled.
-    closed_form_error_m
-        Largest difference of the error of position to the closed form of an oscillator.
     energy_drift_j
         How far the energy moves once the coupling has settled.
     """

@@ -15,7 +15,8 @@ from framefree.gallery.scenarios.ports.beside_printed import ALONE, BesidePrinte
 from framefree.gallery.scenarios.ports.chain_measures import body_errors
 from framefree.gallery.scenarios.ports.chain_pictures import desired_centers, traced
 from framefree.gallery.shared.figures import positive
-from framefree.gallery.shared.scenario import Outcome, Promise, Scenario
+from framefree.gallery.shared.metrics import ChainScenario
+from framefree.gallery.shared.scenario import Outcome, Promise
 from framefree.look.report import Animation, Figure, Line
 from framefree.machine import Machine
 from framefree.simulate import Pulse
@@ -34,7 +35,7 @@ SAFE = 2e-3
 
 
 @dataclass(frozen=True)
-class ChainPose(Scenario):
+class ChainPose(ChainScenario):
     """All bodies of a floating chain follow poses, from a coil to a wave and back to straight.
 
     Law II by a virtual port. The poses come from a motion of the joints, so that they fit together;
@@ -61,13 +62,6 @@ class ChainPose(Scenario):
 
     Metrics
     -------
-    lyapunov_rate_error
-        By how much the rate of V misses the one that the law states, before the push,
-        relative.
-    js_max
-        Largest |J s|: how far velocity errors s violate the joints, m/s.
-    ignoring_joints_*
-        The same, or the error named, under the law as printed, which ignores the joints.
     position_at_end_m
         Largest distance of a body from its place in the last half second.
     position_after_pulse_m

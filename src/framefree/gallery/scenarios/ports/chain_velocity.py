@@ -15,7 +15,8 @@ from framefree.gallery.scenarios.ports.beside_printed import BesidePrinted
 from framefree.gallery.scenarios.ports.chain_measures import velocity_errors
 from framefree.gallery.scenarios.ports.chain_pictures import traced
 from framefree.gallery.shared.figures import positive
-from framefree.gallery.shared.scenario import Outcome, Promise, Scenario
+from framefree.gallery.shared.metrics import ChainScenario
+from framefree.gallery.shared.scenario import Outcome, Promise
 from framefree.look.report import Animation, Figure
 from framefree.machine import Machine
 from framefree.simulate import Pulse
@@ -23,7 +24,7 @@ from framefree.simulate.measures import rate, rms
 
 
 @dataclass(frozen=True)
-class ChainVelocity(Scenario):
+class ChainVelocity(ChainScenario):
     """All bodies of a floating chain follow velocities that do not quite fit its joints.
 
     Law I by a virtual port. The velocities are those of a chain that waves; this one starts bent,
@@ -47,13 +48,6 @@ class ChainVelocity(Scenario):
 
     Metrics
     -------
-    lyapunov_rate_error
-        By how much the rate of V misses the one that the law states, before the push,
-        relative.
-    js_max
-        Largest |J s|: how far velocity errors s violate the joints, m/s.
-    ignoring_joints_*
-        The same, or the error named, under the law as printed, which ignores the joints.
     reference_misfit_mps
         Speed at which the worst joint would part if all bodies had the velocities asked
         for.

@@ -49,8 +49,6 @@ class CartPole(Scenario):
 
     Metrics
     -------
-    slowest_pole
-        Real part of the slowest pole, 1/s: negative means that errors decay.
     end_error
         Largest error in the end, in m, rad, m/s or rad/s.
     settling_s

@@ -149,8 +149,6 @@ class TricopterLoad(Scenario):
     -------
     load_rms_position_m
         Distance of the load from its way, root of the mean square.
-    slowest_pole
-        Real part of the slowest pole, 1/s: negative means that errors decay.
     settling_s
         Time after which the swinging load stays within 5 cm of rest.
     """

@@ -33,14 +33,15 @@ from framefree.gallery.scenarios.series_parallel.crane_parts import (
 from framefree.gallery.scenarios.series_parallel.crane_task import CraneTask
 from framefree.gallery.scenarios.series_parallel.crane_tip import TipPath
 from framefree.gallery.scenarios.series_parallel.inertia_shares import share_figures
-from framefree.gallery.shared.scenario import Outcome, Promise, Scenario
+from framefree.gallery.shared.metrics import CraneScenario
+from framefree.gallery.shared.scenario import Outcome, Promise
 from framefree.look.report import Animation, Figure
 from framefree.motion.embedded import Embedded
 from framefree.simulate import Run
 
 
 @dataclass(frozen=True)
-class Crane(Scenario):
+class Crane(CraneScenario):
     """A crane with a cylinder in a closed chain follows a path against what its model leaves out.
 
     The series-parallel manipulator of [Dastranj2026], which is the document meant below: base turn
@@ -78,53 +79,12 @@ class Crane(Scenario):
 
     Metrics
     -------
-    *rmse_*
-        Error of a coordinate (the turntable's angle phi, the boom's theta, the cylinder's
-        stroke delta), root of the mean square.
-    dbar_*
-        Largest force that the model does not know and that was met, at each coordinate.
-    *dbar_*
-        Largest force that the model does not know and that was met, in the run beside.
-    stated_*
-        The same as it was stated before the run.
-    kappa_*
-        Force that the law sets against what it does not know.
-    ultimate_bound
-        Size of the error (rad and m together) below which the proof promises it to end.
-    ultimate_bound_*
-        The bound of each coordinate.
-    steady_error_max
-        Largest size of the error in the second half (rad and m together).
-    steady_error_*
-        Largest error of each coordinate in the second half.
-    *_ultimate_bound
-        The bound of the run beside.
-    *_steady_error_max
-        Largest size of the error in the late part of the run beside.
-    *kappa_exceeded
-        Coordinates at which the uncertainty is above kappa, in the run beside.
-    bound_entered_s
-        When the error first is within its bound.
-    lyapunov_over_level
-        Largest V, by the level that the proof gives, after it was first below it.
-    error_over_envelope
-        Largest error, by what the proof allows at that time.
-    lyapunov_rate_error
-        By how much V misses the integral of its rate in the proof, by V.
     error_before_push
         Largest size of the error in the 2 s before the push (rad and m together).
     error_after_push
         The same in the last 2 s.
-    uncertainty_over_kappa
-        Largest uncertainty that was met, by kappa.
-    uncertainty_over_stated
-        Largest uncertainty that was met, by the one stated.
-    stated_over_kappa
-        Largest uncertainty that was stated, by kappa.
     tip_reference_error_m
         How far the tip is from its path where the joints are those of inverse kinematics.
-    tip_rmse_m
-        Distance of the tip from its path, root of the mean square.
     tip_error_late_max_m
         Largest distance of the tip from its path in the second half.
     check_state_error
@@ -136,8 +96,6 @@ class Crane(Scenario):
         rise.
     corrected_law_rise_w
         Largest rate of V under the corrected law, on the nominal crane.
-    plant_difference
-        Largest difference of a coordinate between MuJoCo and our plant, rad or m.
     stroke_*_m
         Least and largest stroke of the cylinder.
     *largest_input_*

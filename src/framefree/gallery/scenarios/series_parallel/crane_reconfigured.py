@@ -23,7 +23,8 @@ from framefree.gallery.scenarios.series_parallel.crane_parts import (
     plants_agree,
 )
 from framefree.gallery.scenarios.series_parallel.inertia_shares import share_figures
-from framefree.gallery.shared.scenario import Outcome, Promise, Scenario
+from framefree.gallery.shared.metrics import CraneScenario
+from framefree.gallery.shared.scenario import Outcome, Promise
 from framefree.look.report import Animation, Figure
 from framefree.machine import Machine
 from framefree.motion.embedded import Embedded
@@ -31,7 +32,7 @@ from framefree.simulate import SetParameters, simulate
 
 
 @dataclass(frozen=True)
-class CraneReconfigured(Scenario):
+class CraneReconfigured(CraneScenario):
     """The second link of the crane is exchanged half-way, with and without telling the controller.
 
     The crane of `crane`, without the push. At half time the second link is exchanged for one 30
@@ -59,45 +60,6 @@ class CraneReconfigured(Scenario):
 
     Metrics
     -------
-    *rmse_*
-        Error of a coordinate (the turntable's angle phi, the boom's theta, the cylinder's
-        stroke delta), root of the mean square.
-    dbar_*
-        Largest force that the model does not know and that was met, at each coordinate.
-    *dbar_*
-        Largest force that the model does not know and that was met, in the run beside.
-    stated_*
-        The same as it was stated before the run.
-    kappa_*
-        Force that the law sets against what it does not know.
-    ultimate_bound
-        Size of the error (rad and m together) below which the proof promises it to end.
-    ultimate_bound_*
-        The bound of each coordinate.
-    steady_error_max
-        Largest size of the error in the second half (rad and m together).
-    steady_error_*
-        Largest error of each coordinate in the second half.
-    *_ultimate_bound
-        The bound of the run beside.
-    *_steady_error_max
-        Largest size of the error in the late part of the run beside.
-    *kappa_exceeded
-        Coordinates at which the uncertainty is above kappa, in the run beside.
-    bound_entered_s
-        When the error first is within its bound.
-    lyapunov_over_level
-        Largest V, by the level that the proof gives, after it was first below it.
-    lyapunov_rate_error
-        By how much V misses the integral of its rate in the proof, by V.
-    uncertainty_over_kappa
-        Largest uncertainty that was met, by kappa.
-    uncertainty_over_stated
-        Largest uncertainty that was met, by the one stated.
-    stated_over_kappa
-        Largest uncertainty that was stated, by kappa.
-    plant_difference
-        Largest difference of a coordinate between MuJoCo and our plant, rad or m.
     level_regained_s
         Time after the exchange until V is below its level again.
     untold_error_over_envelope

@@ -9,7 +9,8 @@ from framefree.control.references.joints import JointSpline
 from framefree.control.robust import RobustControl, Robustness, assess
 from framefree.gallery.machines.five_bar import COORDINATES, five_bar, five_bar_at
 from framefree.gallery.scenarios.series_parallel.inertia_shares import share_figures
-from framefree.gallery.shared.scenario import Outcome, Promise, Scenario
+from framefree.gallery.shared.metrics import RobustScenario
+from framefree.gallery.shared.scenario import Outcome, Promise
 from framefree.look.report import Animation, Figure, Line
 from framefree.machine import Machine
 from framefree.motion.embedded import Embedded
@@ -25,7 +26,7 @@ GAINS: dict[str, Any] = {"Lambda": 4.0, "K": 2.0, "kappa": 6.0, "eps": 0.02}
 
 
 @dataclass(frozen=True)
-class FiveBar(Scenario):
+class FiveBar(RobustScenario):
     """A five-bar carries a load its controller does not know round a circle.
 
     Two motors on the ground move one tip through two elbows. The law is that of the crane, and
@@ -46,16 +47,6 @@ class FiveBar(Scenario):
     -------
     rmse_*
         Error of a motor angle, root of the mean square.
-    ultimate_bound
-        Size of the error (rad and m together) below which the proof promises it to end.
-    tip_rmse_m
-        Distance of the tip from its path, root of the mean square.
-    uncertainty_over_kappa
-        Largest uncertainty that was met, by kappa.
-    lyapunov_over_level
-        Largest V, by the level that the proof gives, after it was first below it.
-    error_over_envelope
-        Largest error, by what the proof allows at that time.
     steady_error_max
         Largest size of both motors' errors in the second half, rad.
     tip_error_late_max_m

@@ -26,7 +26,8 @@ from framefree.gallery.scenarios.vehicles.vehicle_checks import (
     residuals,
 )
 from framefree.gallery.shared.figures import positive
-from framefree.gallery.shared.scenario import Outcome, Promise, Scenario
+from framefree.gallery.shared.metrics import VehicleArmScenario
+from framefree.gallery.shared.scenario import Outcome, Promise
 from framefree.look.report import Animation, Figure
 from framefree.machine import Gusts
 from framefree.motion.tree import Tree
@@ -50,7 +51,7 @@ WORDS = {
 
 
 @dataclass(frozen=True)
-class AerialArm(Scenario):
+class AerialArm(VehicleArmScenario):
     """A quadcopter with a three-joint arm takes an object while it hovers in gusts.
 
     The craft of 1.9 kg hovers in wind that nobody tells its law about, and is blown about by
@@ -82,20 +83,6 @@ class AerialArm(Scenario):
 
     Metrics
     -------
-    skew_residual
-        How far dM/dt - 2C is from skew-symmetric for the two forms that are, at worst.
-    bias_residual
-        How far C v is from the bias for those forms.
-    adjoint_skew_residual
-        How far the plain adjoint form is from skew-symmetric.
-    adjoint_bias_residual
-        How far its C v is from the bias.
-    printed_skew_residual
-        How far the form as printed is from skew-symmetric.
-    printed_bias_residual
-        How far its C v is from the bias.
-    task_pivot_min
-        Least pivot of the task's equations: 0 would be a singular position.
     lyapunov_rate_error
         By how much the rate of V in still air misses the one that the law states, relative.
     lyapunov_rate_max_w

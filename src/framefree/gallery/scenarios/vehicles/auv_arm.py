@@ -21,7 +21,8 @@ from framefree.gallery.scenarios.vehicles.vehicle_checks import (
     residual_promises,
     residuals,
 )
-from framefree.gallery.shared.scenario import Outcome, Promise, Scenario
+from framefree.gallery.shared.metrics import VehicleArmScenario
+from framefree.gallery.shared.scenario import Outcome, Promise
 from framefree.look.report import Animation, Figure, Line
 from framefree.machine import Machine
 from framefree.simulate import Run, SimulationError, simulate
@@ -42,7 +43,7 @@ class Tried(NamedTuple):
 
 
 @dataclass(frozen=True)
-class AuvArm(Scenario):
+class AuvArm(VehicleArmScenario):
     """An underwater vehicle tumbles through pitch 90 degrees while its gripper follows a path.
 
     A BlueROV2 Heavy with a seven-joint arm dives in a full loop, through pitch 90 and -90 degrees,
@@ -68,22 +69,6 @@ class AuvArm(Scenario):
 
     Metrics
     -------
-    skew_residual
-        How far dM/dt - 2C is from skew-symmetric for the two forms that are, at worst.
-    bias_residual
-        How far C v is from the bias for those forms.
-    adjoint_skew_residual
-        How far the plain adjoint form is from skew-symmetric.
-    adjoint_bias_residual
-        How far its C v is from the bias.
-    printed_skew_residual
-        How far the form as printed is from skew-symmetric.
-    printed_bias_residual
-        How far its C v is from the bias.
-    task_pivot_min
-        Least pivot of the task's equations: 0 would be a singular position.
-    end_position_rms_m
-        Distance of the gripper from its path, root of the mean square.
     end_position_max_late_m
         Largest distance after the first sixth of the loop.
     pitch_*_deg
@@ -92,8 +77,6 @@ class AuvArm(Scenario):
         Largest change of a command from step to step, by those at the steps beside it.
     thrust_max_n
         Largest thrust.
-    torque_max_nm
-        Largest torque of a joint.
     lyapunov_fall
         V in the end, by V at first.
     adjoint_lyapunov_rate_error

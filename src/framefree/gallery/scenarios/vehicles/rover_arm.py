@@ -13,8 +13,9 @@ from framefree.gallery.scenarios.vehicles.vehicle_checks import (
     residual_promises,
     residuals,
 )
+from framefree.gallery.shared.metrics import VehicleArmScenario
 from framefree.gallery.shared.rotations import about, angle_between
-from framefree.gallery.shared.scenario import Outcome, Promise, Scenario
+from framefree.gallery.shared.scenario import Outcome, Promise
 from framefree.look.report import Animation, Figure, Line
 from framefree.machine import Machine
 from framefree.motion.constrained import Constrained
@@ -29,7 +30,7 @@ OFF = {"joint1": 0.1, "joint2": -0.1}
 
 
 @dataclass(frozen=True)
-class RoverArm(Scenario):
+class RoverArm(VehicleArmScenario):
     """A rover on two wheels drives its gripper to a pose, wheels rolling without slipping.
 
     The gripper's path is more than two metres long and goes to the left; no wheel can go there
@@ -46,20 +47,6 @@ class RoverArm(Scenario):
 
     Metrics
     -------
-    skew_residual
-        How far dM/dt - 2C is from skew-symmetric for the two forms that are, at worst.
-    bias_residual
-        How far C v is from the bias for those forms.
-    adjoint_skew_residual
-        How far the plain adjoint form is from skew-symmetric.
-    adjoint_bias_residual
-        How far its C v is from the bias.
-    printed_skew_residual
-        How far the form as printed is from skew-symmetric.
-    printed_bias_residual
-        How far its C v is from the bias.
-    task_pivot_min
-        Least pivot of the task's equations: 0 would be a singular position.
     slip_max_m_s
         Largest speed at which a wheel slips.
     constraint_power_share
@@ -68,12 +55,6 @@ class RoverArm(Scenario):
         Largest power of the constraint forces, which should do no work.
     motor_power_w
         Largest power of the motors.
-    end_position_rms_m
-        Distance of the gripper from its path, root of the mean square.
-    end_position_m
-        Distance of the gripper from its place in the end.
-    end_angle_rad
-        Angle of the gripper from its attitude in the end.
     driven_m
         How far the wheels have rolled, in the mean of both.
     """

@@ -14,7 +14,8 @@ from framefree.gallery.scenarios.vehicles.vehicle_checks import (
     residuals,
 )
 from framefree.gallery.shared.figures import positive
-from framefree.gallery.shared.scenario import Outcome, Promise, Scenario
+from framefree.gallery.shared.metrics import VehicleArmScenario
+from framefree.gallery.shared.scenario import Outcome, Promise
 from framefree.look.report import Animation, Figure
 from framefree.machine import Machine, Waves
 from framefree.motion.tree import Tree
@@ -37,7 +38,7 @@ WORDS = {
 
 
 @dataclass(frozen=True)
-class ShipArm(Scenario):
+class ShipArm(VehicleArmScenario):
     """An arm on the deck of a ship in waves holds its hand in one place of the world.
 
     A moored work boat of 25 m floats in waves of the JONSWAP spectrum; the water's forces follow
@@ -66,20 +67,6 @@ class ShipArm(Scenario):
 
     Metrics
     -------
-    skew_residual
-        How far dM/dt - 2C is from skew-symmetric for the two forms that are, at worst.
-    bias_residual
-        How far C v is from the bias for those forms.
-    adjoint_skew_residual
-        How far the plain adjoint form is from skew-symmetric.
-    adjoint_bias_residual
-        How far its C v is from the bias.
-    printed_skew_residual
-        How far the form as printed is from skew-symmetric.
-    printed_bias_residual
-        How far its C v is from the bias.
-    task_pivot_min
-        Least pivot of the task's equations: 0 would be a singular position.
     wave_height_m
         Significant height of the waves that were met.
     deck_rise_m

@@ -14,8 +14,9 @@ from framefree.gallery.scenarios.vehicles.vehicle_checks import (
     residual_promises,
     residuals,
 )
+from framefree.gallery.shared.metrics import VehicleArmScenario
 from framefree.gallery.shared.rotations import angle_between
-from framefree.gallery.shared.scenario import Outcome, Promise, Scenario
+from framefree.gallery.shared.scenario import Outcome, Promise
 from framefree.geometry import batch
 from framefree.look.report import Animation, Figure
 from framefree.machine import Machine
@@ -31,7 +32,7 @@ OFF = 0.03
 
 
 @dataclass(frozen=True)
-class SpaceArm(Scenario):
+class SpaceArm(VehicleArmScenario):
     """A satellite that nothing holds reaches out with its arm, and turns as it must.
 
     The satellite ETS-VII and its arm float freely: no thruster, no wheel, no gravity. The gripper
@@ -51,40 +52,18 @@ class SpaceArm(Scenario):
 
     Metrics
     -------
-    skew_residual
-        How far dM/dt - 2C is from skew-symmetric for the two forms that are, at worst.
-    bias_residual
-        How far C v is from the bias for those forms.
-    adjoint_skew_residual
-        How far the plain adjoint form is from skew-symmetric.
-    adjoint_bias_residual
-        How far its C v is from the bias.
-    printed_skew_residual
-        How far the form as printed is from skew-symmetric.
-    printed_bias_residual
-        How far its C v is from the bias.
-    task_pivot_min
-        Least pivot of the task's equations: 0 would be a singular position.
     mujoco_gap
         Largest difference of the motion on MuJoCo to ours with the shorter step.
     *_step_error
         Largest difference of the motion between two steps on each plant.
     momentum_drift
         Largest change of momentum, by the sum of its parts.
-    end_position_rms_m
-        Distance of the gripper from its path, root of the mean square.
-    end_position_m
-        Distance of the gripper from its place in the end.
-    end_angle_rad
-        Angle of the gripper from its attitude in the end.
     base_turn_max_deg
         Largest turn of the satellite.
     base_shift_max_m
         Largest shift of the satellite.
     generalised_jacobian_error
         Largest relative error of the gripper's twist by the generalised Jacobian.
-    torque_max_nm
-        Largest torque of a joint.
     """
 
     name: ClassVar[str] = "space-arm"
