@@ -6,6 +6,7 @@ from functools import lru_cache
 import casadi as ca
 import numpy as np
 import pytest
+from scipy.linalg import expm
 from scipy.stats import chi2
 
 from framefree.control.estimation import InvariantFilter, Reading
@@ -323,3 +324,36 @@ def test_refused():
         InvariantFilter(quadcopter(), gyroscope=0.0)
     with pytest.raises(ControlError, match="five deviations"):
         InvariantFilter(quadcopter(), first=(1.0,))
+
+
+def test_covariance_is_that_of_the_exponential_of_the_error_equations():
+    """Against expm of phi' = -w x phi - beta_w, nu' = ..., and the equations of Kalman at once."""
+    chosen, update, unpack = kernels()
+    rng = np.random.default_rng(8)
+    root = rng.normal(size=(15, 15)) * np.repeat(NUMBERS["first"], 3)[:, None]
+    P = root @ root.T
+    memory = np.array(ca.evalf(chosen.first_memory(ca.DM([0, 0, 0, 1, 0, 0, 0]), ca.DM(6, 1))))
+    memory = memory.ravel()
+    memory[0] = 1.0
+    memory[17:137] = np.concatenate([P[: k + 1, k] for k in range(15)])
+    sample = np.array([1.0, -2.0, 9.0, 3.0, -2.0, 1.0])
+    memory[137:143] = sample
+    W, A, eye = skew(sample[3:]), skew(sample[:3]), np.eye(3)
+    F = np.zeros((15, 15))
+    F[:3, :3] = F[3:6, 3:6] = F[6:9, 6:9] = -W
+    F[3:6, :3], F[6:9, 3:6], F[:3, 9:12], F[3:6, 12:] = -A, eye, -eye, -eye
+    names = ("gyroscope", "accelerometer", "gyroscope_walk", "accelerometer_walk")
+    gyroscope, accelerometer, *walks = (NUMBERS[name] for name in names)
+    Q = [gyroscope * PERIOD, accelerometer * PERIOD, 0, *(np.sqrt(PERIOD) * w for w in walks)]
+    Phi = expm(F * PERIOD)
+    wanted = Phi @ P @ Phi.T + np.diag(np.repeat(Q, 3) ** 2)
+    pose = np.array([0.01, 0.02, -0.01, 1, 0, 0, 0])
+    after = unpack(update(memory, sample, pose, 0.0)[0])[-1]
+    assert np.abs(after - wanted).max() < 1e-6 * np.abs(wanted).max()
+
+    H = np.zeros((6, 15))
+    H[:3, 6:9] = H[3:, :3] = eye
+    noise = np.diag(np.repeat([NUMBERS["position"], NUMBERS["angle"]], 3) ** 2)
+    gain = after @ H.T @ np.linalg.inv(H @ after @ H.T + noise)
+    corrected = unpack(update(memory, sample, pose, 1.0)[0])[-1]
+    np.testing.assert_allclose(corrected, after - gain @ H @ after, rtol=0, atol=1e-12)

@@ -8,11 +8,11 @@ import casadi as ca
 import numpy as np
 
 from framefree.export.bench_c import SINGLE_LIMIT
-from framefree.export.block import StepBlock, split_columns
+from framefree.export.block import BlockPort, StepBlock, split_columns
 from framefree.export.compiler import CompiledBlock
 from framefree.export.controller import Controller
 from framefree.export.errors import ExportError
-from framefree.export.exporting import ExportedPart
+from framefree.export.exporting import ExportedPart, named_results, stacked
 from framefree.export.struct_c import BlockInC
 from framefree.kernel import compile
 from framefree.simulate.loop import ControlLoop
@@ -100,15 +100,7 @@ def precision_report(part: ExportedPart) -> PrecisionReport:
         If an output of a step is off by more than 1e-4 of its recorded span.
     """
     block = CompiledBlock(BlockInC(part.block, True))
-    steps = part.steps
-    outputs, ends = np.empty_like(steps.outputs), _ends(part)
-    for k in range(steps.rows):
-        block.memory[: steps.memory.shape[1]] = steps.memory[k]
-        groups = {g: steps.inputs[k, a:b] for g, (a, b) in ends.items()}
-        outputs[k] = block.step(**groups)[: outputs.shape[1]]
-    count = outputs.shape[1]
-    off = np.abs(outputs - steps.outputs) / steps.scales(True)[:count]
-    off = np.where(np.isfinite(off), off, np.inf)
+    off = _shares(part, _single_outputs(part, block))
     worst, entry = 0.0, 0
     if off.size:
         entry = int(off.max(axis=0).argmax())
@@ -116,12 +108,43 @@ def precision_report(part: ExportedPart) -> PrecisionReport:
     names = [f"{p.name}.{p.entry(k)}" for p in part.block.outputs for k in range(p.size)]
     label = names[entry] if names else "nothing"
     if worst > SINGLE_LIMIT:
+        rounded = _shares(part, _outputs_of_rounded_inputs(part))[:, entry].max()
         raise ExportError(
             f"`--single` is refused: `{label}` differs by {worst:.2g} of its recorded span from "
-            f"double precision in one step, more than {SINGLE_LIMIT:g}"
+            f"double precision in one step, more than {SINGLE_LIMIT:g}; rounding what goes into "
+            f"the step changes it by {rounded:.2g} already"
         )
     loss = closed_loop_loss(part, block) if isinstance(part.made, Controller) else None
-    return PrecisionReport(worst, label, steps.rows, loss)
+    return PrecisionReport(worst, label, part.steps.rows, loss)
+
+
+def _single_outputs(part: ExportedPart, block: CompiledBlock) -> np.ndarray:
+    """Return the outputs of every recorded step in single precision, from its recorded memory."""
+    steps, ends = part.steps, _ends(part)
+    outputs = np.empty_like(steps.outputs)
+    for k in range(steps.rows):
+        block.memory[: steps.memory.shape[1]] = steps.memory[k]
+        groups = {g: steps.inputs[k, a:b] for g, (a, b) in ends.items()}
+        outputs[k] = block.step(**groups)[: outputs.shape[1]]
+    return outputs
+
+
+def _outputs_of_rounded_inputs(part: ExportedPart) -> np.ndarray:
+    """Return the outputs of every recorded step in double precision, from rounded inputs."""
+    block, steps = part.block, part.steps
+    given: dict[str, np.ndarray] = {}
+    inputs = [BlockPort(f"{group}_{port.name}", port.size) for group, port in block.inputs]
+    memory = [BlockPort(f"memory_{port.name}", port.size) for port in block.memory]
+    for ports, rows in ((inputs, steps.inputs), (memory, steps.memory)):
+        given |= split_columns(ports, rows.astype(np.float32).astype(float))
+    values = named_results(block.program, given)
+    return stacked(steps.rows, [values[f"out_{port.name}"] for port in block.outputs])
+
+
+def _shares(part: ExportedPart, outputs: np.ndarray) -> np.ndarray:
+    """Return how far outputs are from the recorded ones, as shares of their spans."""
+    off = np.abs(outputs - part.steps.outputs) / part.steps.scales(True)[: outputs.shape[1]]
+    return np.where(np.isfinite(off), off, np.inf)
 
 
 def _ends(part: ExportedPart) -> dict[str, tuple[int, int]]:

@@ -20,8 +20,9 @@ from framefree.geometry.arrays import (
     traced,
 )
 from framefree.geometry.series import arctangent_ratio, half_angle_ratios
+from framefree.rounding import rounding
 
-HALF_TURN = 2e-15
+HALF_TURN = rounding(2e-15)
 
 
 @traced(VECTOR4)

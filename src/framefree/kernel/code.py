@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 from framefree.kernel.agreed import EXTERNALS
 from framefree.kernel.target import Target
+from framefree.rounding import in_single_precision
 
 # For code that keeps vectors on the stack: LLVM then aligns them. Otherwise half of them straddle
 # two cache lines if the stack happens to lie so, which costs 8 to 12 percent.
@@ -23,7 +24,8 @@ def bits(value: float) -> str:
 
 
 def rounded(value: float) -> float:
-    """Return the nearest number of single precision."""
+    """Return the nearest number of single precision; shares of rounding become its own."""
+    value = in_single_precision(value)
     try:
         return struct.unpack("<f", struct.pack("<f", value))[0]
     except OverflowError:

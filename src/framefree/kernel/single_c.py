@@ -7,6 +7,7 @@ decimal, and all functions that it calls beside its own are those of <math.h>.
 import re
 
 from framefree.kernel.elementary_c import without_elementary
+from framefree.rounding import in_single_precision
 
 FUNCTIONS = (
     *("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "copysign", "cos"),
@@ -27,7 +28,8 @@ def in_single(text: str) -> str:
     """Return C in double precision as the same in single precision.
 
     Constants beyond what single precision holds become its smallest or largest number, so that
-    guards against zero stay guards. Comments stay as they are.
+    guards against zero stay guards; shares that count as rounding become those of single precision.
+    Comments stay as they are.
     """
     text, parts, at = without_elementary(text), [], 0
     for comment in _COMMENT.finditer(text):
@@ -42,6 +44,8 @@ def _replaced(match: re.Match) -> str:
     if match["call"]:
         return f"{match['call']}f"
     value = float(match["number"])
+    if in_single_precision(value) != value:
+        return f"{in_single_precision(value)!r}f"
     if value and not LEAST <= value <= MOST:
         return f"{LEAST if value < 1 else MOST!r}f"
     return f"{match['number']}f"

@@ -19,10 +19,11 @@ from framefree.control.shared.allocation import Allocation
 from framefree.motion.constrained.algebra import MassFactor
 from framefree.motion.spatial import solve_symmetric
 from framefree.motion.state import State
+from framefree.rounding import rounding
 
 Matrix = Any
 
-REDUNDANT = 1e-12
+REDUNDANT = rounding(1e-12)
 """Share of the trace that is added to the matrix of the constraint forces."""
 
 

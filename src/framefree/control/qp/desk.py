@@ -7,24 +7,26 @@ fixed, at a bound in the working set, or left out because it depends on that set
 which bound it will end by its sign, and the level (from 1) that first takes it there by its size.
 """
 
+from framefree.rounding import rounding
+
 FREE, FIXED, UPPER, LOWER, LEFT_OUT = 0.0, 1.0, 2.0, 3.0, 4.0
 RANK, WORKING, OWN, STALE, STEPS, DAMPING, SIGMA, LEVEL = 0, 1, 2, 3, 4, 5, 6, 7
 """Places in `count`; STALE is 1 where the own part of the basis is not that of the rows that count,
 LEVEL the number of the level, from 1."""
 
-MET = 1e-11
+MET = rounding(1e-11)
 """What a row may miss, relative to the numbers in it, to count as met."""
-COUNTS = 1e-13
+COUNTS = rounding(1e-13)
 """What it may miss for its bound to be out of sight, while a level is solved."""
-NEW = 1e-10
+NEW = rounding(1e-10)
 """Share of a bounded row that must be new for it to block a step."""
-STILL = 1e-14
+STILL = rounding(1e-14)
 """Length of a step, relative to the variables, below which a level is at its least value."""
 ROUNDED = 1e-3
 """Share of what a gradient could be that counts beside what it is: it is rounded by much less."""
-SIGN = 1e-10
+SIGN = rounding(1e-10)
 """Share of a multiplier in the gradient below which its sign says nothing."""
-LOCKED = 1e-7
+LOCKED = rounding(1e-7)
 """Share above which it says that the bound cannot be left: with less nothing is lost if it is."""
 REFINED = 4
 """How often a step is repeated with the same rows."""

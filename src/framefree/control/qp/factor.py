@@ -4,9 +4,11 @@ from typing import Any
 
 import casadi as ca
 
+from framefree.rounding import rounding
+
 Matrix = Any
 
-PIVOT = 1e-14
+PIVOT = rounding(1e-14)
 """Smallest pivot, relative to its diagonal entry: rounding cannot make a solution infinite."""
 
 
@@ -59,5 +61,5 @@ class SymmetricFactor:
 def _reciprocal(pivot: Matrix, diagonal: Matrix, drop: float | None) -> Matrix:
     if drop is None:
         return 1 / ca.fmax(pivot, PIVOT * diagonal + 1e-300)
-    counts = pivot > drop * diagonal
+    counts = pivot > rounding(drop) * diagonal
     return counts / ca.if_else(counts, pivot, 1)

@@ -9,8 +9,9 @@ from framefree.control.law import ControlError
 from framefree.control.qp.lexicographic import PARTS, program
 from framefree.kernel import Kernel
 from framefree.kernel.loops import Calls
+from framefree.rounding import rounding
 
-TOLERANCE = 1e-10
+TOLERANCE = rounding(1e-10)
 """Share of a row, left after those above it, below which it counts as dependent on them."""
 
 

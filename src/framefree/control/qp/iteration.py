@@ -21,12 +21,13 @@ from typing import Any, NamedTuple
 import casadi as ca
 
 from framefree.control.qp.factor import SymmetricFactor
+from framefree.rounding import rounding, rounding_square
 
 Matrix = Any
 
-CENTRAL = 1e-18
+CENTRAL = rounding_square(1e-18)
 """Smallest target of s y, relative to its first size."""
-REGULAR = 1e-10
+REGULAR = rounding(1e-10)
 """Smallest mu, relative to its first size, that the proximal terms follow."""
 DUAL, PRIMAL = 0.1, 1e-3
 """Proximal terms r and p per relative mu."""

@@ -44,6 +44,10 @@ from framefree.control.qp.least import damped_step, damping_of, inverse_length, 
 from framefree.control.qp.rows import measure, missed, size_of
 from framefree.control.qp.vectors import add, combine, dot, fill
 from framefree.kernel.routines import Desk, fma, routine
+from framefree.rounding import rounding
+
+NEAR = rounding(1e-12)
+"""Share of a value within which it is at a bound that a step crosses."""
 
 
 @routine
@@ -126,7 +130,7 @@ def least_along(w: Desk, first: int, last: int, most: float) -> float:
                 slope = fma(-w.count[DAMPING] * w.h[j], w.c[j], slope)
         for i in range(first, last):
             rate, v = w.rate[i], fma(t, w.rate[i], w.v[i])
-            near = 1e-12 * (abs(v) + abs(t * rate))
+            near = NEAR * (abs(v) + abs(t * rate))
             ahead = v + near if rate > 0.0 else v - near
             off = missed(ahead, w.low[i], w.high[i])
             if off != 0.0 or w.low[i] == w.high[i]:

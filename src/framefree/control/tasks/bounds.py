@@ -33,10 +33,14 @@ from framefree.control.tasks.standing import Standing
 from framefree.machine import Machine
 from framefree.motion.constrained.algebra import MassFactor
 from framefree.motion.state import State
+from framefree.rounding import rounding
 
 Matrix = Any
 MOTION, MOTORS, CONTACTS = "motion", "motors", "contacts"
 """What rows are on: the acceleration a, a less what contacts add to it, forces p of contacts."""
+NEARLY = rounding(1e-9)
+"""Share of the forces of contacts that is given up, so that they are found where they depend on
+each other."""
 RESERVE = 5e-3
 """Share of a speed limit kept back for what the plant does within a period that no model tells."""
 RECOVERY = 0.5
@@ -253,7 +257,7 @@ class BoundedProblem:
         G, missing = Y @ self._carried, Y @ z - (exact.b - exact.A @ self.free)
         # The least forces; where contacts cannot carry it all, as on two points, nearly so.
         square = G @ G.T
-        p = G.T @ ca.solve(square + 1e-9 * ca.trace(square) * ca.SX.eye(square.shape[0]), missing)
+        p = G.T @ ca.solve(square + NEARLY * ca.trace(square) * ca.SX.eye(square.shape[0]), missing)
         return ca.vertcat(z, p)
 
     def rows(self) -> tuple[Matrix, Matrix, Matrix]:

@@ -6,6 +6,7 @@ import casadi as ca
 
 from framefree.motion.constrained.orthogonal import Orthogonal
 from framefree.motion.spatial import Matrix
+from framefree.rounding import rounding_square
 
 TOLERANCE = 1e-9
 """What is left of a row, relative to itself, below which it counts as dependent on those before."""
@@ -158,7 +159,7 @@ class RowSpace:
     ) -> None:
         self._factor, m = factor, A.shape[0]
         columns = A.T if factor is None else factor.into(A.T)
-        present = [ca.sumsqr(A[i, :]) > tolerance**2 * sizes[i] for i in range(m)]
+        present = [ca.sumsqr(A[i, :]) > rounding_square(tolerance**2) * sizes[i] for i in range(m)]
         self._rows = WhitenedRows(columns, present, tolerance)
 
     @property

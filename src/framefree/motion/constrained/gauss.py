@@ -21,6 +21,7 @@ import casadi as ca
 from framefree.motion.constrained.algebra import DampedRows, WhitenedRows
 from framefree.motion.constrained.clusters import Cluster, carriers, clusters
 from framefree.motion.spatial import Matrix
+from framefree.rounding import rounding, rounding_square
 
 LowerHalf = list[dict[int, Matrix]]
 """Entries of a symmetric matrix up to its diagonal, by row, without structural zeros."""
@@ -203,7 +204,7 @@ class ConstrainedSystem(GaussSystem[WhitenedRows]):
 
     def __init__(self, M: Matrix, A: Matrix, sizes: Matrix, tolerance: float) -> None:
         def decompose(columns: Matrix, rows: list[int]) -> WhitenedRows:
-            present = [ca.sumsqr(A[r, :]) > tolerance**2 * sizes[r] for r in rows]
+            present = [ca.sumsqr(A[r, :]) > rounding_square(tolerance**2) * sizes[r] for r in rows]
             return WhitenedRows(columns, present, tolerance)
 
         super().__init__(M, A, decompose)
@@ -232,7 +233,7 @@ def damped_step(M: Matrix, gradient: Matrix, error: Matrix) -> Matrix:
 
     def decompose(columns: Matrix, rows: list[int]) -> DampedRows:
         length = ca.sqrt(ca.sumsqr(error[rows]))
-        return DampedRows(columns, ca.sumsqr(columns) * (length + 1e-14))
+        return DampedRows(columns, ca.sumsqr(columns) * (length + rounding(1e-14)))
 
     return GaussSystem(M, gradient, decompose).solve(ca.SX(M.shape[0], 1), error)
 

@@ -23,6 +23,7 @@ import casadi as ca
 
 from framefree.motion.constrained.fronts import Front, plan_fronts, triangle_fronts
 from framefree.motion.spatial import Matrix
+from framefree.rounding import rounding_square
 
 SMALLEST = 1e-280
 """Squares of lengths below this count as zero."""
@@ -108,7 +109,7 @@ class Orthogonal:
         self._height = columns[0].shape[0] if columns else 0
         self._begin(rows, {}, plan_fronts(entries), present)
         for front in self._fronts:
-            self._meet(front, [tolerance**2 * whole for whole in wholes], wholes)
+            self._meet(front, [rounding_square(tolerance**2) * whole for whole in wholes], wholes)
 
     @classmethod
     def of_triangle(cls, other: "Orthogonal") -> "Orthogonal":

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 import casadi as ca
 
 from framefree.motion.spatial import Matrix, solve_symmetric, symmetric
+from framefree.rounding import rounding, rounding_square
 
-RANK = 1e-12
+RANK = rounding(1e-12)
 """A row of loops or couplings is redundant if no more than this share of its mobility is new."""
 
-ROUNDING = 1e-24
+ROUNDING = rounding_square(1e-24)
 """A row whose mobility is below this share of the largest one does not move at all: what is left of
 it is the square of rounding errors."""
 
