@@ -1,21 +1,37 @@
 """Matched prototypes: found with the poles asked for, as published, or proved not to exist."""
 
+import warnings
+
 import casadi as ca
 import mujoco
 import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from framefree.control import PrototypeControl
 from framefree.control.law import ControlError
 from framefree.control.prototype.matched import NoPrototypeError, matched_prototype
 from framefree.control.prototype.matched.existence import exists, proof, unreached_rows
 from framefree.control.prototype.rest import RestDynamics, rest_dynamics
-from framefree.control.prototype.tuning import characteristic
+from framefree.control.prototype.tuning import characteristic, matching
+from framefree.errors import FramefreeError
 from framefree.gallery.machines import multicopters, planar
 from framefree.gallery.machines.balancing import ball_on_plate, cart_pole
 from framefree.gallery.machines.multicopter_load import quadcopter_and_load
 from framefree.geometry import Moments
-from framefree.machine import Body, Joint, JointForce, Machine, Prismatic, Revolute, Spring
+from framefree.machine import (
+    Body,
+    Frame,
+    Free,
+    Joint,
+    JointForce,
+    Machine,
+    Prismatic,
+    Propeller,
+    Revolute,
+    Spring,
+    Universal,
+)
 
 POLES = characteristic((2.0, 0.8), (5.0, 0.7))
 
@@ -30,18 +46,42 @@ def slopes_by_mujoco(machine, law, size=1e-5):
     model = mujoco.MjModel.from_xml_string(machine.to_mjcf())
     data = mujoco.MjData(model)
     x, v = ca.SX.sym("x", machine.nx), ca.SX.sym("v", machine.nv)
-    rest = ca.SX(machine.nv, 1)
-    reference = {"x": ca.SX(machine.nx, 1), "v": rest, "a": rest}
+    rest, neutral = ca.SX(machine.nv, 1), machine.neutral()
+    reference = {"x": ca.SX(ca.DM(neutral)), "v": rest, "a": rest}
     control = ca.Function("u", [x, v], [law.control(0, x, v, reference, ca.SX(0, 1)).u])
 
     def rate(z):
-        data.qpos, data.qvel = np.split(z, 2)
+        shift, data.qvel = np.split(z, 2)
+        data.qpos = neutral
+        mujoco.mj_integratePos(model, data.qpos, shift, 1.0)
         data.ctrl = np.array(control(data.qpos, data.qvel)).ravel()
         mujoco.mj_forward(model, data)
         return np.concatenate([data.qvel, data.qacc])
 
     n = 2 * machine.nv
     return np.array([(rate(size * e) - rate(-size * e)) / (2 * size) for e in np.eye(n)]).T
+
+
+def craft_with_load(joint, propellers=6, load=0.4, rod=0.6):
+    """A multicopter of the user that carries a load on a rod below its middle."""
+    places = [2 * np.pi * k / propellers for k in range(propellers)]
+    frames = [
+        Frame(f"rotor{k}", "body", (0.3 * np.cos(a), 0.3 * np.sin(a), 0.0))
+        for k, a in enumerate(places)
+    ]
+    thrusts = [
+        Propeller(f"p{k}", f"rotor{k}", torque_ratio=0.02, spin=(-1) ** k, lower=0.0, upper=12.0)
+        for k in range(propellers)
+    ]
+    body = Moments.of_body(2.2, (0, 0, 0), np.diag([0.03, 0.03, 0.05]))
+    weight = Moments.of_body(load, (0, 0, -rod), 1e-3 * np.eye(3))
+    return Machine(
+        (Body("body", body), Body("load", weight)),
+        (Joint("base", Free(), "world", "body"), Joint("hang", joint, "body", "load")),
+        tuple(frames),
+        actuators=tuple(thrusts),
+        name="craft with load",
+    )
 
 
 def masses(count, seed=0):
@@ -125,6 +165,43 @@ def test_ball_on_plate():
     assert found.matching.error < 1e-10
     assert found.matching.stable_at_rest
     assert np.allclose(found.matching.poles, found.matching.template_poles, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("joint", "rate", "slowest"),
+    [
+        (Universal("x", "y"), 1.5, -0.7),
+        (Revolute("y"), 1.5, -0.7),
+        (Universal("x", "y"), 4.0, -0.5),
+    ],
+)
+def test_load_below_a_hexacopter(joint, rate, slowest):
+    """It swings at 4.4 rad/s by itself: prototypes slower than that have negative springs."""
+    found = matched_prototype(craft_with_load(joint), rate)
+    assert found.matching.error < 1e-9
+    assert found.slowest < slowest
+    assert not found.everywhere
+    assert "positive about rest only" in str(found)
+    with pytest.raises(ControlError, match="not positive semidefinite"):
+        PrototypeControl(found.machine, **found.parameters, approach="body")
+    poles = np.linalg.eigvals(slopes_by_mujoco(found.machine, found.law(approach="body")))
+    apart = np.abs(poles[:, None] - found.matching.template_poles).min(axis=1)
+    assert apart.max() < 1e-3
+
+
+def test_configuration_about_which_parameters_are_positive_is_one():
+    found = matched_prototype(cart_pole(), 2.0)
+    for near in ((0.0,), (0.0, np.nan)):
+        with pytest.raises(FramefreeError, match="`near` of a prototype"):
+            found.law(approach="body", near=near)
+
+
+def test_quadcopter_whose_drag_pulls_beside_its_center_is_matched_without_a_warning():
+    found = matched_prototype(multicopters.quadcopter(), 4.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        law = found.law(approach="body")
+    assert matching(law).error < 1e-9
 
 
 @pytest.mark.slow

@@ -19,8 +19,8 @@ from framefree.machine.units import Units
 ASIDE = 0.02
 """Share of the distance between the centers, and of the craft's own length, by which the line may
 miss the center of mass."""
-
-
+SAME = 1e-6
+"""Share of the fastest pole by which poles may differ that count as those of the prototype."""
 DECAYING = 1e-6
 """Share of the fastest pole by which all must lie in the left half plane."""
 
@@ -47,6 +47,20 @@ def hover_poles(machine: Machine, M: np.ndarray, D: np.ndarray, K: np.ndarray) -
     return np.linalg.eigvals(np.block([[np.zeros((nv, nv)), np.eye(nv)], slopes]))
 
 
+def _as_prototype(machine: Machine, M: np.ndarray, D: np.ndarray, K: np.ndarray) -> bool:
+    """Tell whether small errors about hovering have the poles of the prototype."""
+    try:
+        poles = hover_poles(machine, M, D, K)
+    except ControlError:
+        return False
+    nv = machine.nv
+    wanted = np.block(
+        [[np.zeros((nv, nv)), np.eye(nv)], [-np.linalg.solve(M, K), -np.linalg.solve(M, D)]]
+    )
+    apart = np.abs(poles[:, None] - np.linalg.eigvals(wanted)).min(axis=1).max()
+    return bool(apart < SAME * np.abs(poles).max())
+
+
 def what_drifts(machine: Machine, M: np.ndarray, D: np.ndarray, K: np.ndarray) -> str:
     """Say that a craft of one free body will not come back to where it hovers; empty if it will.
 
@@ -71,10 +85,14 @@ def what_drifts(machine: Machine, M: np.ndarray, D: np.ndarray, K: np.ndarray) -
     )
 
 
-def what_stands_aside(machine: Machine, pairs: Sequence[PairParameters]) -> str:
+def what_stands_aside(
+    machine: Machine, pairs: Sequence[PairParameters], forms: Sequence[np.ndarray]
+) -> str:
     """Say by how much the prototype of a single free body stands beside it; empty if it does not.
 
-    Only where one frame, seen from the world, has all of the inertia and the stiffness.
+    Only where one frame, seen from the world, has all of the inertia and the stiffness, and where
+    small errors then have other poles than the prototype with `forms` M, D, K (6, 6): drag beside
+    the center of mass can ask for just that.
     """
     machine = machine.numeric
     if not is_one_free_body(machine) or len(pairs) != 1 or pairs[0].a != WORLD:
@@ -93,7 +111,7 @@ def what_stands_aside(machine: Machine, pairs: Sequence[PairParameters]) -> str:
         return ""
     aside = (center - s) - along * ((center - s) @ along) / length**2
     missed = float(np.linalg.norm(aside))
-    if missed <= ASIDE * min(length, Units.of(machine).length):
+    if missed <= ASIDE * min(length, Units.of(machine).length) or _as_prototype(machine, *forms):
         return ""
     return (
         f"the line through the centers of inertia and stiffness of the prototype passes "

@@ -27,6 +27,7 @@ from framefree.errors import FramefreeWarning
 from framefree.geometry import se3
 from framefree.machine import Machine
 from framefree.machine.part import set_field
+from framefree.machine.values import numbers
 from framefree.motion import Equations, actuation, equations
 from framefree.motion.constrained import Constrained
 from framefree.motion.spatial import solve_symmetric
@@ -79,6 +80,10 @@ class PrototypeControl(Law):
     bounded : BoundedErrors, optional
         For craft that fly: errors of position far beyond what inputs can do are felt only as far as
         speed and acceleration allow, so that inclinations stay small; W is that of the errors felt.
+    near : (nx,), optional
+        Configuration about which inertia, damping and stiffness must be positive; by default
+        everywhere. Parameters that are matched about rest (`matched_prototype`) may be so there
+        alone, and W is then an energy near it only.
 
     Notes
     -----
@@ -102,6 +107,7 @@ class PrototypeControl(Law):
     lean: bool = True
     integral: PrototypeIntegral | None = None
     bounded: BoundedErrors | None = None
+    near: Any = None
 
     needs = ("x", "v", "a")
     takes = (UNKNOWN_FORCE,)
@@ -143,8 +149,9 @@ class PrototypeControl(Law):
         if self.bounded is not None:
             self.bounded.check(machine, self.pairs)
         if not machine.closed and self.allocation.unactuated:
-            aside = what_stands_aside(machine, self.pairs)
-            for words in (aside, what_drifts(machine, *self._forms_at_rest())):
+            forms = self._forms_at_rest()
+            aside = what_stands_aside(machine, self.pairs, forms)
+            for words in (aside, what_drifts(machine, *forms)):
                 if words:
                     warnings.warn(words, FramefreeWarning, stacklevel=3)
         if chosen_body:
@@ -184,10 +191,12 @@ class PrototypeControl(Law):
     def _constrained(self) -> Constrained:
         return Constrained(self.machine)
 
-    def _sampled(self, x: Matrix, *values: Matrix) -> list[np.ndarray]:
-        """Return numbers of functions of x alone at a few configurations."""
+    def _sampled(self, x: Matrix, *values: Matrix, near: Any = None) -> list[np.ndarray]:
+        """Return numbers of functions of x alone at a few configurations, or at one."""
         machine, rng = self.machine, np.random.default_rng(4)
-        if machine.closed:
+        if near is not None:
+            places = [numbers(near, (machine.nx,), "`near` of a prototype")]
+        elif machine.closed:
             values_of = machine.parameters.defaults if len(machine.parameters) else None
             places = [self._constrained.assemble(parameters=values_of)]
         else:
@@ -214,7 +223,7 @@ class PrototypeControl(Law):
     def _check_definite(self) -> None:
         """Refuse parameters that leave motions without inertia, or that drive the machine off."""
         x, forms = self._forms
-        for name, samples in zip(KINDS, self._sampled(x, *forms), strict=True):
+        for name, samples in zip(KINDS, self._sampled(x, *forms, near=self.near), strict=True):
             scaled = np.array([_scaled(one) for one in samples])
             lowest = np.linalg.eigvalsh(scaled)[:, 0].min()
             if lowest < -1e-9:

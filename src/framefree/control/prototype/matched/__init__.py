@@ -1,9 +1,8 @@
 """Matched prototypes: found for any machine about rest, or said not to exist."""
 
-from framefree.control.prototype.matched.existence import NoPrototypeProof
+from framefree.control.prototype.matched.existence import NoPrototypeError, NoPrototypeProof
 from framefree.control.prototype.matched.solver import (
     MatchedPrototype,
-    NoPrototypeError,
     matched_prototype,
 )
 

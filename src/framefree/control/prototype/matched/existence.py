@@ -25,6 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from framefree.control.law import ControlError
 from framefree.control.prototype.rest import RestDynamics
 from framefree.machine.units import Units
 from framefree.solve.cones import ConicProgram
@@ -51,6 +52,21 @@ class NoPrototypeProof:
     stiffness: np.ndarray
     damping: np.ndarray
     error: float
+
+
+class NoPrototypeError(ControlError):
+    """There is no matched prototype, or none was found.
+
+    Attributes
+    ----------
+    proof : NoPrototypeProof or None
+        Numbers that prove that there is none; None where the message says why, or where the search
+        did not find one although there may be some.
+    """
+
+    def __init__(self, message: str, proof: NoPrototypeProof | None = None) -> None:
+        super().__init__(message)
+        self.proof = proof
 
 
 def unreached_rows(rest: RestDynamics) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

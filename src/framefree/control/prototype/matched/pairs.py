@@ -79,6 +79,16 @@ def pair_forms(machine: Machine, x_R: np.ndarray, pairs: Sequence[Pair]) -> np.n
     return np.array(forms)
 
 
+def pair_springs(machine: Machine, forms: np.ndarray) -> np.ndarray:
+    """Return the forms (pairs, nv, nv) of one spring on each pair, as stiff in turns as in shifts.
+
+    `forms` are those of `pair_forms`.
+    """
+    length = Units.of(machine.numeric).length
+    numbers = np.array([1.0 if i == j == 3 else length**2 * (i == j) for i, j in _PARTS])
+    return np.tensordot(forms.reshape(-1, NUMBERS, *forms.shape[1:]), numbers, (1, 0))
+
+
 def on_pairs(
     machine: Machine, pairs: Sequence[Pair], forms: np.ndarray, wanted: np.ndarray
 ) -> Mapping[Pair, Moments]:

@@ -43,6 +43,8 @@ class MatchingProblem:
         Orthonormal rows that are zero on B.
     bases : three arrays (k, n, n)
         Orthonormal bases of what inertia, damping and stiffness can be.
+    springs : (m, n, n)
+        What one spring on each pair gives, of unit trace.
     root : (n, n)
         L with M = L L^T, of the machine's own units.
     rate : float
@@ -54,14 +56,18 @@ class MatchingProblem:
     B: np.ndarray
     across: np.ndarray
     bases: tuple[np.ndarray, np.ndarray, np.ndarray]
+    springs: np.ndarray
     root: np.ndarray
     rate: float
 
     @classmethod
-    def of(cls, rest: RestDynamics, forms: Sequence[np.ndarray], rate: float) -> "MatchingProblem":
+    def of(
+        cls, rest: RestDynamics, forms: Sequence[np.ndarray], springs: np.ndarray, rate: float
+    ) -> "MatchingProblem":
         """Return the problem of a machine.
 
-        `forms` are those (k, nv, nv) that parameters of inertia, damping and stiffness can give.
+        `forms` are those (k, nv, nv) that parameters of inertia, damping and stiffness can give,
+        `springs` (m, nv, nv) what one spring on each pair gives.
         """
         root = np.linalg.cholesky(rest.M)
         back = np.linalg.inv(root)
@@ -69,7 +75,11 @@ class MatchingProblem:
         across = np.linalg.svd(B)[0][:, B.shape[1] :].T
         K, D = back @ rest.K @ back.T / rate**2, back @ rest.D @ back.T / rate
         M_basis, D_basis, K_basis = (_orthonormal(back @ own @ back.T) for own in forms)
-        return cls(K, D, B, across, (M_basis, D_basis, K_basis), root, rate)
+        own = back @ springs @ back.T
+        traces = np.trace(own, axis1=1, axis2=2)
+        used = traces > SPANNED * traces.max(initial=0.0)
+        own = own[used] / traces[used, None, None]
+        return cls(K, D, B, across, (M_basis, D_basis, K_basis), own, root, rate)
 
     @property
     def n(self) -> int:

@@ -1,11 +1,13 @@
-"""The matched prototype that costs least: at once where linear feedback has one, else by descent.
+"""The matched prototype that costs least: at once where linear feedback has one, else near it.
 
 The feedback that costs least without regard to matching is that of a matched prototype for every
 machine with one input and no friction where it does not reach: its closed loop is a chain of masses
 and springs with one damper [a stable polynomial has even and odd parts whose roots lie between each
-other]. For others the descent begins at the ideal prototype Mbar = M, Kbar = rate^2 M,
-Dbar = 2 rate M, which is stable and not matched, and lets the matching conditions in bit by bit, by
-an augmented Lagrangian.
+other]. For others the prototype whose motion is nearest to it, by a semidefinite program, lies
+close to matched ones, and Newton's method goes there. Where it does not arrive, or costs much more
+then, a descent begins at that prototype, or at the ideal one, Mbar = M, Kbar = rate^2 M,
+Dbar = 2 rate M, which is stable and not matched either, and lets the matching conditions in bit by
+bit, by an augmented Lagrangian.
 """
 
 from typing import Any
@@ -21,8 +23,14 @@ BARRIER = 1e-3
 DAMPED = 1e3
 """Weight of the squares of negative eigenvalues of the damping."""
 ROUNDS, STEPS = 20, 200
-CLOSE = 1e-5
+DEARER = 1.5
+"""How much more than an unmatched one a matched prototype may cost before others are tried."""
+NEARER = 3
+"""Times that errors of a prototype's motion are weighed anew, as accelerations."""
+CLOSE = 1e-3
 """Largest matching error from which on Newton's method finishes."""
+HEAVY = 1e8
+"""Largest weight of the matching error: beyond, descent no longer gains."""
 EXACT = 1e-11
 """Largest matching error that counts as none."""
 LEAST = 1e-5
@@ -32,7 +40,24 @@ LEAST = 1e-5
 def solve_problem(problem: MatchingProblem) -> np.ndarray | None:
     """Return the parameters of the matched prototype that costs least; None if none is found."""
     theta = from_feedback(problem)
-    return descend(problem) if theta is None else theta
+    if theta is not None:
+        return theta
+    near = nearest_to_feedback(problem)
+    done = None if near is None else newton(problem, near)
+    found = [done] if done is not None and acceptable(problem, done) else []
+    if found and _cost(problem, found[0]) < DEARER * _cost(problem, near):
+        return found[0]
+    for start in (near, _first(problem)):
+        if np.isfinite(_cost(problem, start)):
+            done = descend(problem, start)
+            found += [] if done is None else [done]
+    return min(found, key=lambda theta: _cost(problem, theta), default=None)
+
+
+def _cost(problem: MatchingProblem, theta: np.ndarray | None) -> float:
+    """Return the cost of a prototype; infinite for none, and where it is not stable."""
+    value = None if theta is None else problem.cost(theta)
+    return np.inf if value is None else value[0]
 
 
 def acceptable(problem: MatchingProblem, theta: np.ndarray) -> bool:
@@ -59,15 +84,8 @@ def from_feedback(
     feedback = problem.feedback() if feedback is None else feedback
     if feedback is None:
         return None
-    n, (m, d, _) = problem.n, problem.sizes
-    A_K, A_D = feedback
-    size = sum(problem.sizes)
-    rows = np.zeros((2 * n * n, size))
-    of_inertia, of_damping, of_stiffness = problem.bases
-    for i, Q in enumerate(of_inertia):
-        rows[:, i] = np.concatenate([(Q @ A_K).ravel(), (Q @ A_D).ravel()])
-    rows[n * n :, m : m + d] = -of_damping.reshape(d, -1).T
-    rows[: n * n, m + d :] = -of_stiffness.reshape(len(of_stiffness), -1).T
+    rows = _feedback_rows(problem, *feedback, np.eye(problem.n))
+    size = rows.shape[1]
     _, sizes, V = np.linalg.svd(rows)
     rank = int((sizes > 1e-9 * sizes.max(initial=0.0)).sum())
     if rank == size:
@@ -76,6 +94,43 @@ def from_feedback(
     theta = _most_positive(problem, free)
     theta = None if theta is None else newton(problem, theta)
     return theta if theta is not None and acceptable(problem, theta) else None
+
+
+def _feedback_rows(
+    problem: MatchingProblem, A_K: np.ndarray, A_D: np.ndarray, weight: np.ndarray
+) -> np.ndarray:
+    """Return rows that take parameters to weight [Mbar A_K - Kbar, Mbar A_D - Dbar], flattened."""
+    none = np.zeros((problem.n, problem.n))
+    of_inertia, of_damping, of_stiffness = problem.bases
+    columns = [weight @ np.hstack([Q @ A_K, Q @ A_D]) for Q in of_inertia]
+    columns += [weight @ np.hstack([none, -Q]) for Q in of_damping]
+    columns += [weight @ np.hstack([-Q, none]) for Q in of_stiffness]
+    return np.array(columns).reshape(len(columns), -1).T
+
+
+def nearest_to_feedback(problem: MatchingProblem) -> np.ndarray | None:
+    """Return the positive prototype whose motion is nearest to the feedback that costs least.
+
+    That is the least |Mbar^-1 [Mbar A_K - Kbar, Mbar A_D - Dbar]|, Mbar^-1 from one program to the
+    next. It need not be matched.
+    """
+    feedback = problem.feedback()
+    if feedback is None:
+        return None
+    n, theta, weight = problem.n, None, np.eye(problem.n)
+    for _ in range(NEARER):
+        rows = _feedback_rows(problem, *feedback, weight)
+        size = rows.shape[1]
+        program = ConicProgram(size)
+        for kind, least in enumerate((1.0, 0.0, 1e-2)):
+            matrices = [np.zeros_like(basis) for basis in problem.bases]
+            matrices[kind] = problem.bases[kind]
+            program.semidefinite(np.concatenate(matrices), -least * np.eye(n))
+        y = program.minimise(rows.T @ rows + 1e-9 * np.eye(size), np.zeros(size))
+        if y is None:
+            break
+        theta, weight = y, np.linalg.inv(problem.forms(y)[0])
+    return None if theta is None else theta * n / np.trace(problem.forms(theta)[0])
 
 
 def _most_positive(problem: MatchingProblem, free: np.ndarray) -> np.ndarray | None:
@@ -105,11 +160,8 @@ def newton(problem: MatchingProblem, theta: np.ndarray) -> np.ndarray | None:
     return theta if np.abs(gap).max() < EXACT else None
 
 
-def descend(problem: MatchingProblem) -> np.ndarray | None:
-    """Return a matched prototype by descent from the ideal one; see the top of this file."""
-    start = _first(problem)
-    if start is None:
-        return None
+def descend(problem: MatchingProblem, start: np.ndarray) -> np.ndarray | None:
+    """Return a matched prototype by descent from one that is not; see the top of this file."""
     theta, multipliers, weight, last = start, 0.0 * problem.gap(start), 1.0, np.inf
     for _ in range(ROUNDS):
         options = {"maxiter": STEPS, "maxcor": 30, "maxfun": 5 * STEPS}
@@ -128,23 +180,33 @@ def descend(problem: MatchingProblem) -> np.ndarray | None:
         multipliers = multipliers + weight * gap
         weight *= 8.0 if error > last / 4 else 1.0
         last = error
+        if weight > HEAVY:
+            break
     done = newton(problem, theta)
     return done if done is not None and acceptable(problem, done) else None
 
 
 def _first(problem: MatchingProblem) -> np.ndarray | None:
-    """Return the ideal prototype, or the one nearest to it that has inertia for all motions."""
-    ideal = problem.parameters(*(np.eye(problem.n),) * 3)
-    M = problem.forms(ideal)[0]
+    """Return the ideal prototype, or the one nearest to it where everything moves and is damped.
+
+    Where few pairs have damping, motions of one frequency escape it: springs of different strength
+    on the pairs then tell them apart.
+    """
+    M = problem.forms(problem.parameters(*(np.eye(problem.n),) * 3))[0]
     if np.linalg.eigvalsh(M)[0] < LEAST:
         best = _most_positive_inertia(problem)
         if best is None:
             return None
         M = best
-    theta = problem.parameters(M, 2 * M, M)
-    if problem.cost(theta) is None or np.linalg.eigvalsh(problem.forms(theta)[2])[0] < LEAST:
-        return None
-    return theta
+    strengths = 1.0 + 2.0 * np.arange(len(problem.springs))
+    uneven = [np.tensordot(s, problem.springs, 1) for s in (strengths, strengths[::-1])]
+    starts = []
+    for K in (M, *(np.trace(M) / np.trace(K) * K for K in uneven)):
+        theta = problem.parameters(M, 2 * M, K)
+        value = problem.cost(theta)
+        if value is not None and np.linalg.eigvalsh(problem.forms(theta)[2])[0] > LEAST:
+            starts.append((value[0], theta))
+    return min(starts, key=lambda start: start[0])[1] if starts else None
 
 
 def _most_positive_inertia(problem: MatchingProblem) -> np.ndarray | None:

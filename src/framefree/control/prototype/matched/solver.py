@@ -10,6 +10,7 @@ that brings everything to rest:
 3. the one that costs least is found by `search`, and laid onto the pairs by `pairs`.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,35 +22,28 @@ import scipy.linalg
 from framefree.control.law import ControlError
 from framefree.control.prototype.law import PrototypeControl
 from framefree.control.prototype.matched import search
-from framefree.control.prototype.matched.existence import NoPrototypeProof, exists, proof
-from framefree.control.prototype.matched.pairs import NUMBERS, named_pairs, on_pairs, pair_forms
+from framefree.control.prototype.matched.existence import NoPrototypeError, exists, proof
+from framefree.control.prototype.matched.pairs import (
+    NUMBERS,
+    named_pairs,
+    on_pairs,
+    pair_forms,
+    pair_springs,
+)
 from framefree.control.prototype.matched.problem import MatchingProblem
+from framefree.control.prototype.matched.reach import (
+    carried_along,
+    check_reach,
+    left_velocities,
+    without,
+)
 from framefree.control.prototype.parameters import KINDS, Pair
 from framefree.control.prototype.rest import RestDynamics, rest_dynamics
 from framefree.control.prototype.tuning import Matching, matching
 from framefree.control.shared.gains import positive
+from framefree.errors import FramefreeWarning
 from framefree.geometry import Moments
 from framefree.machine import WORLD, Machine
-
-UNREACHED = 1e-8
-"""Share of the size of A below which inputs do not reach a direction of the state."""
-NEUTRAL = 1e-6
-"""Size of an eigenvalue, in units of the rate, that counts as zero."""
-
-
-class NoPrototypeError(ControlError):
-    """There is no matched prototype, or none was found.
-
-    Attributes
-    ----------
-    proof : NoPrototypeProof or None
-        Numbers that prove that there is none; None where the message says why, or where the search
-        did not find one although there may be some.
-    """
-
-    def __init__(self, message: str, proof: NoPrototypeProof | None = None) -> None:
-        super().__init__(message)
-        self.proof = proof
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +59,12 @@ class MatchedPrototype:
         As `PrototypeControl` takes them.
     left : tuple of str
         Velocities that no input reaches and nothing holds; they are not brought to rest.
+
+    Notes
+    -----
+    Where errors must decay more slowly than the machine swings by itself, springs between frames
+    may have to be negative: then inertia and stiffness are positive about rest, and not
+    `everywhere`. How far from rest the law works is told by `framefree.control.attraction`.
     """
 
     machine: Machine
@@ -81,17 +81,39 @@ class MatchedPrototype:
 
     def law(self, **options: Any) -> PrototypeControl:
         """Return the law with these parameters; `options` are others of `PrototypeControl`."""
-        return PrototypeControl(self.machine, **self.parameters, **options)
+        near = None if self.everywhere else self.x
+        return PrototypeControl(self.machine, **self.parameters, **{"near": near, **options})
+
+    @cached_property
+    def everywhere(self) -> bool:
+        """Whether inertia, damping and stiffness are positive at every configuration."""
+        return self._accepted(None)
+
+    def _accepted(self, near: Any) -> bool:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", FramefreeWarning)
+                PrototypeControl(self.machine, **self.parameters, approach="body", near=near)
+        except ControlError:
+            return False
+        return True
 
     @cached_property
     def matching(self) -> Matching:
         """How well the conditions hold, and the poles, from the law itself."""
         return matching(self.law(approach="body"), self.x)
 
+    @property
+    def slowest(self) -> float:
+        """Real part (1/s) of the slowest pole, without those of what is left as it is."""
+        growth = np.sort(np.real(self.matching.poles))
+        return float(growth[: len(growth) - 2 * len(self.left)][-1])
+
     def __str__(self) -> str:
         poles = ", ".join(f"{pole:.3g}" for pole in self.matching.poles if pole.imag >= 0)
         left = f"; not reached: {', '.join(self.left)}" if self.left else ""
-        return f"matched to {self.matching.error:.1e}; poles {poles} 1/s{left}"
+        where = "" if self.everywhere else "; positive about rest only"
+        return f"matched to {self.matching.error:.1e}; poles {poles} 1/s{left}{where}"
 
 
 def matched_prototype(
@@ -139,17 +161,21 @@ def matched_prototype(
     if without_damping:
         rest = replace(rest, D=_reached_damping(rest))
     chosen = named_pairs(machine, pairs)
-    left = _left(rest, leave)
-    _check_reach(rest, left, rate)
+    left = left_velocities(rest, leave)
+    check_reach(rest, left, rate)
     kept = np.setdiff1d(np.arange(machine.nv), left)
-    seen = _without(rest, kept, left)
+    seen = without(rest, kept, left)
     if not exists(seen):
         raise NoPrototypeError(_none_words(rest), proof(seen))
     candidates = _Candidates(rest, seen, chosen, kept, left, rate)
+    local = []
     for damped in (chosen, *((pair,) for pair in reversed(chosen) if pair[0] == WORLD)):
         found = candidates.prototype(damped, poles)
-        if found is not None:
+        if found is not None and found.everywhere:
             return found
+        local += [] if found is None else [found]
+    if local:
+        return min(local, key=lambda found: found.slowest)
     raise NoPrototypeError(_not_found_words(machine, chosen, poles))
 
 
@@ -169,12 +195,13 @@ class _Candidates:
         return pair_forms(self.rest.machine, self.rest.x, self.pairs)
 
     def prototype(self, damped: Sequence[Pair], poles: Any) -> MatchedPrototype | None:
-        """Return the prototype, if there is one that is positive also away from rest."""
+        """Return the prototype, if there is one that is positive about rest at least."""
         machine = self.rest.machine
         chosen = np.repeat([pair in damped for pair in self.pairs], NUMBERS)
         inertia, others = self._allowed(np.full(len(chosen), True))
         forms = inertia, self._allowed(chosen)[1], others
-        problem = MatchingProblem.of(self.seen, forms, self.rate)
+        springs = pair_springs(machine, self.forms)[:, self.kept][:, :, self.kept]
+        problem = MatchingProblem.of(self.seen, forms, springs, self.rate)
         if poles is None:
             theta = search.solve_problem(problem)
         else:
@@ -189,11 +216,7 @@ class _Candidates:
             numbers[kind] = on_pairs(machine, where, own, whole)
         names = tuple(machine.v_names[k] for k in self.left)
         found = MatchedPrototype(machine, self.rest.x, **numbers, left=names)
-        try:
-            found.law(approach="body")
-        except ControlError:
-            return None
-        return found
+        return found if found._accepted(found.x) else None
 
     def _allowed(self, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the forms (k, n, n) of inertia, and of others, that spare what is left.
@@ -205,7 +228,7 @@ class _Candidates:
         square = forms[:, kept][:, :, kept]
         if not len(left):
             return square, square
-        carried = _carried(self.rest, kept, left)
+        carried = carried_along(self.rest, kept, left)
         own, coupling = forms[:, left][:, :, left], forms[:, left][:, :, kept]
         free = _null_rows(coupling - own @ carried)
         inertia = np.tensordot(free, square - carried.T @ own @ carried, 1)
@@ -217,7 +240,7 @@ class _Candidates:
         whole = np.zeros((nv, nv))
         whole[np.ix_(kept, kept)] = form
         if kind == "inertia" and len(left):
-            carried, own = _carried(self.rest, kept, left), self.rest.M[np.ix_(left, left)]
+            carried, own = carried_along(self.rest, kept, left), self.rest.M[np.ix_(left, left)]
             whole[np.ix_(left, left)] = own
             whole[np.ix_(left, kept)] = own @ carried
             whole[np.ix_(kept, left)] = (own @ carried).T
@@ -233,73 +256,6 @@ def _null_rows(forms: np.ndarray) -> np.ndarray:
 def _reached_damping(rest: RestDynamics) -> np.ndarray:
     """Return the damping without what acts where no input reaches."""
     return rest.D - rest.across.T @ (rest.across @ rest.D)
-
-
-def _without(rest: RestDynamics, kept: np.ndarray, left: np.ndarray) -> RestDynamics:
-    """Return the dynamics of some of the velocities, where the others have no force on them."""
-    square = np.ix_(kept, kept)
-    M = rest.M[square]
-    if len(left):
-        M = M - rest.M[np.ix_(kept, left)] @ _carried(rest, kept, left)
-    return replace(rest, M=M, D=rest.D[square], K=rest.K[square], B=rest.B[kept])
-
-
-def _carried(rest: RestDynamics, kept: np.ndarray, left: np.ndarray) -> np.ndarray:
-    """Return M_ll^-1 M_lk: minus how what is left is carried along by the others."""
-    return np.linalg.solve(rest.M[np.ix_(left, left)], rest.M[np.ix_(left, kept)])
-
-
-def _left(rest: RestDynamics, leave: Sequence[str]) -> np.ndarray:
-    """Return the places of velocities to be left, on which neither inputs nor forces may act."""
-    names, scale = rest.machine.v_names, np.sqrt(np.diag(rest.M))
-    unknown = [name for name in leave if name not in names]
-    if unknown:
-        raise ControlError(
-            f"`leave` names `{unknown[0]}`, which is no velocity of `{rest.machine.name}`; it has "
-            + ", ".join(f"`{name}`" for name in names)
-        )
-    D, K = (np.abs(X) / np.outer(scale, scale) for X in (rest.D, rest.K))
-    B = np.abs(rest.B) / scale[:, None]
-    held = (D + K + D.T + K.T).max(axis=1) / max(1.0, float(K.max()), float(D.max()))
-    pushed = np.maximum(held, B.max(axis=1) / float(B.max()))
-    left = np.array(sorted(names.index(name) for name in leave), int)
-    for k in left:
-        if pushed[k] > UNREACHED:
-            raise ControlError(f"`{names[k]}` cannot be left as it is: forces act on it")
-    return left
-
-
-def _check_reach(rest: RestDynamics, left: np.ndarray, rate: float) -> None:
-    """Refuse motions that no input reaches and that do not come to rest by themselves."""
-    kept = np.setdiff1d(np.arange(len(rest.M)), left)
-    seen = _without(rest, kept, left)
-    n, back = len(kept), np.linalg.inv(np.linalg.cholesky(seen.M))
-    K, D = back @ seen.K @ back.T / rate**2, back @ seen.D @ back.T / rate
-    A = np.block([[np.zeros((n, n)), np.eye(n)], [-K, -D]])
-    B = np.vstack([np.zeros((n, seen.reached.shape[1])), np.linalg.qr(back @ seen.reached)[0]])
-    unreached = scipy.linalg.null_space(_krylov(A, B).T)
-    if not unreached.shape[1]:
-        return
-    values, vectors = np.linalg.eig((unreached.T @ A @ unreached).T)
-    for value, vector in zip(values, vectors.T, strict=True):
-        if value.real >= -NEUTRAL:
-            sizes = np.maximum(*(np.abs(back.T @ part) for part in np.split(unreached @ vector, 2)))
-            names = [rest.machine.v_names[k] for k in kept[sizes > sizes.max() / 3]]
-            raise NoPrototypeError(_unreached_words(rest, rate * complex(value), rate, names))
-
-
-def _krylov(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Return an orthonormal basis of all that inputs reach: the columns of B, A B, A A B, ..."""
-    size = UNREACHED * max(1.0, float(np.linalg.norm(A, 2)))
-    basis = block = scipy.linalg.orth(B)
-    while block.shape[1]:
-        block = A @ block
-        for _ in range(2):
-            block = block - basis @ (basis.T @ block)
-        U, sizes, _ = np.linalg.svd(block, full_matrices=False)
-        block = U[:, sizes > size]
-        basis = np.hstack([basis, block])
-    return basis
 
 
 def _placed(problem: MatchingProblem, poles: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -333,23 +289,6 @@ def _placed(problem: MatchingProblem, poles: Any) -> tuple[np.ndarray, np.ndarra
 
 
 # ---------------------------------------------------------------------- words
-
-
-def _unreached_words(rest: RestDynamics, value: complex, rate: float, names: Sequence[str]) -> str:
-    motion = ", ".join(f"`{name}`" for name in names)
-    words = (
-        f"`{rest.machine.name}` has no prototype that brings it to rest: no input reaches the "
-        f"motion of {motion}"
-    )
-    if abs(value) < NEUTRAL * rate:
-        return (
-            f"{words}, which nothing holds; an actuator or a spring there would, or `leave` it "
-            "as it is"
-        )
-    imag = abs(value.imag)
-    real = value.real if abs(value.real) > NEUTRAL * abs(value) else 0.0
-    written = f"{real:.3g} +- {imag:.3g}i" if imag > 1e-6 * abs(value) else f"{real:.3g}"
-    return f"{words} with the eigenvalue {written} 1/s; an actuator there, or friction, would help"
 
 
 def _none_words(rest: RestDynamics) -> str:
