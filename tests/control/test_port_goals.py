@@ -177,6 +177,8 @@ def test_an_arm_reaches_with_five_of_its_joints_velocities():
     [
         (lambda: FrameGoal("end", position="xx"), "some of the axes \"xyz\", got 'xx'"),
         (lambda: FrameGoal("end", position="q"), "some of the axes \"xyz\", got 'q'"),
+        (lambda: FrameGoal("end", position=None), 'some of the axes "xyz", got None'),
+        (lambda: FrameGoal(3), "`frame` of a FrameGoal must be a name, got 3"),
         (lambda: FrameGoal("end", attitude="w"), r"`attitude` of frame `end` must be one of"),
         (lambda: FrameGoal("end", position="", attitude="none"), "has nothing to do"),
         (lambda: FrameGoal("end", axes="body"), '"frame" or "world", got \'body\''),

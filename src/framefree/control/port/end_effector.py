@@ -64,6 +64,8 @@ class EndEffectorControl(PortLaw):
             raise ControlError(f"every frame has one goal, got {names}")
         _ = self._placed
         if self.avoidance is not None:
+            if not isinstance(self.avoidance, Avoidance):
+                raise ControlError(f"`avoidance` must be an Avoidance, got {self.avoidance!r}")
             self.avoidance.check(self.machine)
         self._check_reach()
 

@@ -67,7 +67,10 @@ class FrameGoal:
 
     def __post_init__(self) -> None:
         owner = f"frame `{self.frame}`"
-        if not set(self.position) <= set(AXES) or len(set(self.position)) < len(self.position):
+        if not isinstance(self.frame, str):
+            raise ControlError(f"the `frame` of a FrameGoal must be a name, got {self.frame!r}")
+        axes = list(self.position) if isinstance(self.position, str) else None
+        if axes is None or not set(axes) <= set(AXES) or len(set(axes)) < len(axes):
             raise ControlError(
                 f'`position` of {owner} must be some of the axes "xyz", got {self.position!r}'
             )

@@ -73,9 +73,15 @@ def matrix_gain(
             f"{numbers.shape}"
         )
     if not np.isfinite(matrix).all():
-        raise ControlError(f"{called} must be finite, got {numbers.tolist()}")
-    if np.abs(matrix - matrix.T).max(initial=0.0) > 1e-9 * np.abs(matrix).max(initial=0.0):
-        raise ControlError(f"{called} must be symmetric, got {numbers.tolist()}")
+        i, j = np.argwhere(~np.isfinite(matrix))[0]
+        raise ControlError(f"{called} must be finite, got {matrix[i, j]} in row {i}, column {j}")
+    skew = np.abs(matrix - matrix.T)
+    if skew.max(initial=0.0) > 1e-9 * np.abs(matrix).max(initial=0.0):
+        i, j = np.unravel_index(skew.argmax(), skew.shape)
+        raise ControlError(
+            f"{called} must be symmetric, got {matrix[i, j]:.6g} in row {i}, column {j} and "
+            f"{matrix[j, i]:.6g} in row {j}, column {i}"
+        )
     matrix = (matrix + matrix.T) / 2
     least = np.linalg.eigvalsh(matrix).min(initial=np.inf)
     floor = 1e-14 * np.abs(matrix).max(initial=0.0)
@@ -150,9 +156,12 @@ def _by_joint(value: Mapping[str, Any], joints: Sequence[IndependentJoint], name
 def as_numbers(value: Any, name: str, owner: str = "") -> np.ndarray:
     """Return an array of numbers, of any shape and size."""
     try:
-        return np.asarray(value, float)
+        numbers = None if np.iscomplexobj(value) else np.asarray(value, float)
     except (TypeError, ValueError):
-        raise ControlError(f"{_called(name, owner)} must be numbers, got {value!r}") from None
+        numbers = None
+    if numbers is None:
+        raise ControlError(f"{_called(name, owner)} must be real numbers, got {value!r}")
+    return numbers
 
 
 def _in_range(numbers: np.ndarray, zero: bool) -> np.ndarray:

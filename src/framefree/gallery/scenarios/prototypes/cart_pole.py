@@ -155,7 +155,7 @@ def _metrics(
         "starts_home": int(inside.home.sum()),
         "largest_rise_of_v": inside.risen,
         "beyond_starts": int(beyond.sum()),
-        "beyond_home_share": float(around.home[beyond].mean()),
+        "beyond_home_share": float(around.home[beyond].mean()) if beyond.any() else np.nan,
     }
 
 
