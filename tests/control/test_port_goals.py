@@ -209,3 +209,16 @@ def test_an_arm_reaches_with_five_of_its_joints_velocities():
 def test_goals_that_cannot_be(make, words):
     with pytest.raises(ControlError, match=words):
         make()
+
+
+def test_frames_that_cannot_move_apart_at_the_start_are_told():
+    """A straight chain can neither be stretched nor shortened."""
+    machine = chain(3)
+    law = EndEffectorControl(machine, frame=[FrameGoal("end", attitude="none"), "body1"])
+    far, near = np.eye(4), np.eye(4)
+    far[0, 3] = 0.9
+    reference = Together(
+        *(FramePath(n, lambda t, G=G: ca.DM(G)) for n, G in (("end", far), ("body1", near)))
+    )
+    with pytest.raises(ff.FramefreeError, match=r"singular .* `task_mobility`"):
+        ff.simulate(machine, law, reference, duration=0.02, dt=2e-3)

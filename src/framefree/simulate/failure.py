@@ -9,6 +9,9 @@ from framefree.simulate.columns import Channel
 from framefree.simulate.errors import SimulationError
 from framefree.simulate.storage import Arrays
 
+SENSELESS = 1e12
+"""Velocities (m/s, rad/s) that hint at a division by next to nothing."""
+
 
 class FirstProblem(NamedTuple):
     """The first row that has values that are not finite, and the first such value."""
@@ -80,10 +83,14 @@ def likely_cause(
     rows = [bad["v"]] if good is None else [good["v"], bad["v"]]
     fastest = max(np.abs(v[np.isfinite(v)]).max(initial=0.0) for v in rows)
     if fastest * dt > 1.0:
+        singular = (
+            "; or the law was singular a moment before, where the machine cannot move as asked (of "
+            "port laws the signal `task_mobility` is next to zero there)"
+        )
         return (
             f"the step of {dt:g} s is too long for velocities of {fastest:.3g}: the loop, or the "
             'integrator, is unstable; take a shorter step, "adaptive", or lower gains'
-        )
+        ) + (singular if fastest > SENSELESS else "")
     if state_is_finite and not np.isfinite(bad["u"]).all():
         return "the law gave an input that is not finite at a finite state: it is singular there"
     if state_is_finite:
