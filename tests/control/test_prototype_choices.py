@@ -99,6 +99,9 @@ def test_straight_ways_need_the_center_of_stiffness_and_one_free_body():
         )
     with pytest.raises(ControlError, match="must be one free body"):
         straight(scara())
+    options = law.inertia, law.damping, law.stiffness, "energy"
+    with pytest.raises(ControlError, match="must be a function of x and x_R, got 3"):
+        PrototypeControl(machine, *options, transport=3)
 
 
 def test_the_approach_is_chosen_with_a_reason():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from framefree.control.law import ControlError
+from framefree.control.port import EndEffectorControl, PoseControl
 from framefree.control.references.joints import Hold, JointPath, MinimumJerk
 from framefree.control.robust import RobustControl
 from framefree.gallery.machines.arms import revolute_chain
@@ -299,3 +300,11 @@ def test_a_run_into_a_singular_position_stops():
         simulate(machine, law, path, start, duration=2, dt=1e-3, formulation=law.embedded)
     margin = caught.value.run["margin"]
     assert margin[-1] < 0.02 < margin[0]
+
+
+@pytest.mark.parametrize("law", [RobustControl, PoseControl, EndEffectorControl])
+def test_the_name_of_a_file_is_no_machine(law):
+    with pytest.raises(
+        ControlError, match=r"must be a Machine, got 'crane\.xml'; .*framefree\.read"
+    ):
+        law("crane.xml")

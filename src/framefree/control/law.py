@@ -41,8 +41,9 @@ all the time. One that is not says in ``instead`` which law can.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from os import PathLike
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import casadi as ca
 import numpy as np
@@ -146,6 +147,18 @@ class AnyLaw(ABC):
     measures: tuple[str, ...] = ()
     follows_time: ClassVar[bool] = False
     units: ClassVar[Mapping[str, str]] = _NOTHING
+
+    def __new__(cls, *arguments: Any, **options: Any) -> Self:
+        """Refuse the name of a file in the place of the machine, which comes first in most laws."""
+        given = options.get("machine", arguments[0] if arguments else None)
+        first = next(iter(getattr(cls, "__dataclass_fields__", ())), "")
+        if isinstance(given, str | PathLike) and ("machine" in options or first == "machine"):
+            raise ControlError(
+                f"the machine of {cls.__name__} must be a Machine, got {str(given)!r}; a model "
+                "file is read by `framefree.read(...)`, a machine of the gallery is made by "
+                "`gallery.MACHINES[...]()`"
+            )
+        return super().__new__(cls)
 
     @property
     def name(self) -> str:

@@ -151,6 +151,8 @@ def with_rate(
     """Return Psi and dPsi/dt at (x, v) and (x_R, v_R)."""
     x, x_R = ca.SX.sym("x", machine.nx), ca.SX.sym("x_R", machine.nx)
     v, v_R = ca.SX.sym("v", machine.nv), ca.SX.sym("v_R", machine.nv)
+    if not callable(transport):
+        raise ControlError(f"`transport` must be a function of x and x_R, got {transport!r}")
     Psi = ca.densify(ca.SX(transport(x, x_R)))
     if Psi.shape != (machine.nv, machine.nv):
         raise ControlError(

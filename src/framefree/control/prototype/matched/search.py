@@ -48,7 +48,7 @@ def solve_problem(problem: MatchingProblem) -> np.ndarray | None:
     if found and _cost(problem, found[0]) < DEARER * _cost(problem, near):
         return found[0]
     for start in (near, _first(problem)):
-        if np.isfinite(_cost(problem, start)):
+        if start is not None and np.isfinite(_cost(problem, start)):
             done = descend(problem, start)
             found += [] if done is None else [done]
     return min(found, key=lambda theta: _cost(problem, theta), default=None)
