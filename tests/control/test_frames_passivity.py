@@ -132,6 +132,12 @@ def test_wrong_uses_are_explained():
         FramesPassivity(machine, goals=PassiveGoal("tool"), lean=HorizontalLean("hull"), **options)
     with pytest.raises(ControlError, match="must be PassiveGoals"):
         FramesPassivity(machine, goals=("tool",), **options)
+    with pytest.raises(ControlError, match="must be a HorizontalLean, got 3"):
+        FramesPassivity(machine, goals=PassiveGoal("tool"), lean=3, **options)
+    with pytest.raises(ControlError, match=r"must be a Freedom such as .* got 'free'"):
+        FramesPassivity(machine, goals=PassiveGoal("tool"), freedom="free")
+    with pytest.raises(ControlError, match="`stiffness` of the goal of `tool` must be positive"):
+        PassiveGoal("tool", "z", -1.0)
     with pytest.raises(ControlError, match='"attitude" or axes'):
         PassiveGoal("tool", "xx")
     with pytest.raises(ControlError, match="do not make a stable loop"):

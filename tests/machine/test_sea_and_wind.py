@@ -198,7 +198,10 @@ def test_hulls_and_wind_are_written_down_as_data():
     ("make", "words"),
     [
         (lambda: Waves(height=-1.0), "`height` of waves must be positive"),
-        (lambda: Waves(components=0), "1 or more components"),
+        (lambda: Waves(components=0), "`components` .* whole number from 1 on, got 0"),
+        (lambda: Waves(seed="a"), "`seed` of waves must be a whole number from 0 on, got 'a'"),
+        (lambda: Waves(direction="x"), "`direction` of waves"),
+        (lambda: FloatingHull("h", "world", "b", 9, 3, 1, waves=3), "must be Waves, got 3"),
         (lambda: FloatingHull("h", "world", "b", 1, 1, 0), "`draft` of the floating hull `h`"),
         (lambda: Gusts(length=(0, 1, 1)), "positive lengths"),
     ],

@@ -35,7 +35,7 @@ from framefree.machine.pair_force import PairForce
 from framefree.machine.part import Part, checked_name, set_field
 from framefree.machine.problems import MachineError
 from framefree.machine.spectrum import SineSum, sine_sum
-from framefree.machine.values import numbers
+from framefree.machine.values import numbers, scalar
 
 LOWEST, HIGHEST = 0.4, 6.0
 """Frequencies of waves that are looked at, over that of the peak."""
@@ -73,12 +73,16 @@ class Waves(Part):
     gravity: float = 9.81
 
     def __post_init__(self) -> None:
-        for name, least in (("height", 0.0), ("period", 0.0), ("gravity", 0.0)):
-            value = getattr(self, name)
-            if not (np.isfinite(value) and value > least):
+        for name in ("height", "period", "direction", "peakedness", "gravity"):
+            value = scalar(getattr(self, name), f"`{name}` of waves")
+            if name != "direction" and not value > 0:
                 raise MachineError(f"`{name}` of waves must be positive, got {value}")
-        if self.components < 1 or self.components != int(self.components):
-            raise MachineError(f"waves have 1 or more components, got {self.components}")
+        for name, least in (("components", 1), ("seed", 0)):
+            if not isinstance(getattr(self, name), int | np.integer) or getattr(self, name) < least:
+                raise MachineError(
+                    f"`{name}` of waves must be a whole number from {least} on, got "
+                    f"{getattr(self, name)!r}"
+                )
         if not self.peakedness >= 1:
             raise MachineError(f"`peakedness` of waves must be 1 or more, got {self.peakedness}")
 
@@ -171,6 +175,10 @@ class FloatingHull(PairForce):
         set_field(self, "damping", numbers(self.damping, (6,), what))
         if (self.damping < 0).any():
             raise MachineError(f"{what} must be zero or more, got {self.damping.tolist()}")
+        if self.waves is not None and not isinstance(self.waves, Waves):
+            raise MachineError(
+                f"`waves` of the floating hull `{self.name}` must be Waves, got {self.waves!r}"
+            )
 
     @property
     def displacement(self) -> float:

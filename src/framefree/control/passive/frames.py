@@ -98,6 +98,8 @@ class FramesPassivity(PassiveLaw):
             )
         if self.lean is None:
             return
+        if not isinstance(self.lean, HorizontalLean):
+            raise ControlError(f"`lean` of {self.name} must be a HorizontalLean, got {self.lean!r}")
         if not any(g.frame == self.lean.frame and g.follows == ATTITUDE for g in self.goals):
             raise ControlError(
                 f'the frame `{self.lean.frame}` that leans needs a goal that follows "attitude"'

@@ -63,7 +63,7 @@ class PassiveGoal:
                 f'"xyz", "xy" or "z", got {self.follows!r}'
             )
         for name in ("stiffness", "rate"):
-            positive(getattr(self, name), f"{name} of the goal of `{self.frame}`")
+            positive(getattr(self, name), name, f"the goal of `{self.frame}`")
 
     @property
     def size(self) -> int:

@@ -138,6 +138,10 @@ class PassiveLaw(CorrectedLaw):
                     f"`{name}` of {self.name} must be one of {', '.join(known)}, "
                     f"got {getattr(self, name)!r}"
                 )
+        if not isinstance(self.freedom, Freedom):
+            raise ControlError(
+                f"`freedom` of {self.name} must be a Freedom such as Whole(), got {self.freedom!r}"
+            )
         try:
             self.freedom.check(self.machine)
         except MachineError as error:

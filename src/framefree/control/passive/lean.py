@@ -67,8 +67,8 @@ class HorizontalLean:
 
     def __post_init__(self) -> None:
         for name in ("stiffness", "damping", "pace", "largest"):
-            positive(getattr(self, name), f"{name} of HorizontalLean")
-        positive(self.integral, "integral of HorizontalLean", zero=True)
+            positive(getattr(self, name), name, "HorizontalLean")
+        positive(self.integral, "integral", "HorizontalLean", zero=True)
         if self.largest >= np.pi / 2:
             raise ControlError(
                 f"`largest` of HorizontalLean must be below pi/2, got {self.largest:g} rad"
