@@ -52,6 +52,12 @@ def test_version():
         (("export", "crane", "law", "--format", "fmu", "--single"), "leave out `--single`"),
         (("export", "crane", "law", "--format", "x"), "`--format` must be one of c, fmu, got `x`"),
         (("export", "crane", "law", "--out", "/dev/null/x"), "`/dev/null` is not a folder"),
+        (("run", "heavy-top", "--plant", "mujco"), "got `mujco`; did you mean `mujoco`?"),
+        (("run", "heavy-top", "--out", "/proc/none/x"), "`/proc/none/x` cannot be made"),
+        (("export", "iiwa", "law"), "`iiwa` is a machine; this needs a scenario"),
+        (("view", "iiwa", "--frame", "tool"), "add `--live`"),
+        (("check", "/"), "`/` is a folder: give a file"),
+        (("campaign", "heavy-top", "--vary", "spn=1:2", "--runs", "2"), "did you mean `spin`?"),
         (
             ("export", "crane", "law", "--format", "fmu", "--out", "/dev/null/x"),
             "`/dev/null` is not a folder",
@@ -76,6 +82,8 @@ def test_help_of_a_scenario_lists_its_settings():
     done = framefree_command("run", "heavy-top", "--help")
     assert done.returncode == 0
     assert "-4.61538" in done.stdout
+    assert "Step of the integrator, s." in done.stdout
+    assert "----" not in done.stdout
     assert "-4.61538" not in framefree_command("run", "--help").stdout
 
 

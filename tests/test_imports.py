@@ -41,7 +41,7 @@ OWN = {
     ("machine/machine.py", "framefree.machine.formats.write_urdf"): "0.05 s, for writing only",
     ("motion/equations.py", "framefree.solve.linearise"): "a convenience of equations",
     ("motion/formulate.py", "framefree.motion.loops.long_trees"): "for long machines only",
-    ("motion/formulate.py", "framefree.motion.redundant"): "a formulation is loaded when asked for",
+    ("motion/given_machine.py", "framefree.motion.redundant"): "loaded when asked for",
     ("simulate/making.py", "framefree.simulate.runners.mujoco"): "needs `mujoco`",
     ("kernel/build.py", "framefree.kernel.emission"): "cached code needs no emitter: 0.04 s",
     ("kernel/kernel.py", "framefree.kernel.c_source"): "for C only",

@@ -18,3 +18,9 @@ def near(name: Any, known: Iterable[str]) -> str:
 
     words = get_close_matches(name, list(known), n=3) if isinstance(name, str) else []
     return f"did you mean {' or '.join(f'`{word}`' for word in words)}? " if words else ""
+
+
+def hint(name: Any, known: Iterable[str]) -> str:
+    """Return the same question for the end of a message, after a semicolon, or nothing."""
+    question = near(name, known).strip()
+    return f"; {question}" if question else ""

@@ -7,7 +7,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from framefree.errors import near
+from framefree.errors import hint
 
 
 def lazy(module: str, places: Mapping[str, str]) -> Callable[[str], Any]:
@@ -25,10 +25,8 @@ def lazy(module: str, places: Mapping[str, str]) -> Callable[[str], Any]:
     def load(name: str) -> Any:
         if name not in places:
             names = getattr(sys.modules[module], "__all__", places)
-            hint = near(name, names).strip() if not name.startswith("_") else ""
-            raise AttributeError(
-                f"module {module!r} has no attribute {name!r}" + (f"; {hint}" if hint else "")
-            )
+            question = "" if name.startswith("_") else hint(name, names)
+            raise AttributeError(f"module {module!r} has no attribute {name!r}{question}")
         path, _, inside = places[name].partition(":")
         value = import_module(path)
         if inside:

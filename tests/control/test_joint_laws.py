@@ -264,7 +264,7 @@ def test_joints_without_actuator_are_named():
         (np.nan, "`stiffness` must be finite"),
         ("high", "`stiffness` must be numbers"),
         ({"joint1": 1.0}, "`stiffness` lacks a value for `joint2`"),
-        ({"elbow": 1.0}, "names joint `elbow`, which is none of: joint1"),
+        ({"elbow": 1.0}, "names joint `elbow`; there are: joint1"),
     ],
 )
 def test_wrong_gains_are_refused(stiffness, message):

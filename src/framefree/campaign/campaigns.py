@@ -219,6 +219,11 @@ def variations_of(
         )
     if not vary:
         raise CampaignError("a campaign needs something that varies: give `vary` (`--vary`)")
+    if not isinstance(subject, CampaignSubject):
+        raise CampaignError(
+            "a campaign runs `Simulations(...)`, or a scenario by `framefree campaign NAME`, got "
+            f"{subject!r}"
+        )
     subject.check(tuple(vary))
     made: dict[str, Variation] = {}
     for key, what in vary.items():

@@ -79,8 +79,8 @@ class CampaignSubject(ABC):
         for key in keys:
             if known is not None and key not in known:
                 raise CampaignError(
-                    f"`{self.name}` has nothing called `{key}` that may vary; it has: "
-                    + ", ".join(f"`{name}`" for name in known)
+                    f"`{self.name}` has nothing called `{key}` that may vary; {near(key, known)}"
+                    "it has: " + ", ".join(f"`{name}`" for name in known)
                 )
 
     def whole(self, key: str) -> bool | None:

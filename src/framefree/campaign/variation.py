@@ -9,12 +9,14 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from framefree.campaign.errors import CampaignError
 from framefree.campaign.extras import needed
+from framefree.errors import hint
 
 SALTELLI = "saltelli"
 SAMPLES = ("sobol", "random", "grid", SALTELLI)
@@ -57,7 +59,8 @@ class Uniform(Variation):
     count: int | None = None
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low <= self.high):
+        numbers = all(isinstance(end, Real) and math.isfinite(end) for end in (self.low, self.high))
+        if not (numbers and self.low <= self.high):
             raise CampaignError(f"a range must go from low to high, got {self.low}:{self.high}")
 
     def quantile(self, p: np.ndarray) -> np.ndarray:
@@ -224,7 +227,9 @@ def sampled(
     allow.
     """
     if how not in SAMPLES:
-        raise CampaignError(f"`sample` must be one of {', '.join(SAMPLES)}, got `{how}`")
+        raise CampaignError(
+            f"`sample` must be one of {', '.join(SAMPLES)}, got `{how}`{hint(how, SAMPLES)}"
+        )
     if not variations:
         raise CampaignError("a campaign needs something that varies: give `vary`")
     if runs is not None and not (isinstance(runs, int | np.integer) and runs >= 1):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from framefree.campaign.errors import CampaignError
-from framefree.errors import FramefreeError
+from framefree.errors import FramefreeError, near
 from framefree.simulate import Pulse
 
 SEED, LAW, PUSH, GAIN = "seed", "law.", "push.", "gain."
@@ -64,8 +64,9 @@ class VariedNumbers:
             machine.tunable(path)
         except FramefreeError as error:
             raise CampaignError(
-                f"nothing called `{key}` may vary here. There are tunable numbers of the machine "
-                f"({error}), and: " + ", ".join(f"`{name}`" for name in self.names)
+                f"nothing called `{key}` may vary here; {near(key, self.names)}There are tunable "
+                f"numbers of the machine ({error}), and: "
+                + ", ".join(f"`{name}`" for name in self.names)
             ) from None
 
     @property

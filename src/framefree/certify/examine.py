@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from numbers import Integral
 from time import perf_counter
 from typing import Any
 
@@ -84,6 +85,9 @@ def check(
         Options of `framefree.read`, such as ``base="free"``.
     """
     start = perf_counter()
+    for name, count in (("states", states), ("samples", samples)):
+        if not (isinstance(count, Integral) and count >= 1):
+            raise FramefreeError(f"`{name}` must be a whole number from 1 on, got {count!r}")
     forms.known(parametrisations)  # a wrong name is refused before the work
     machine, source = _read(path_or_machine, reading)
     given = Given.of(machine, tuple(parametrisations), frame, mass, coriolis, mass_estimate, delta)

@@ -15,7 +15,7 @@ from framefree.certify.form import BAR, WORDS, Form, Residual, form_of
 from framefree.certify.mass_search import unbounded_coordinates
 from framefree.certify.report import Finding, Verdict
 from framefree.certify.subject import evaluate, without_forces
-from framefree.errors import FramefreeError
+from framefree.errors import FramefreeError, near
 from framefree.machine import Machine
 from framefree.machine.joints import Free, Spherical
 from framefree.machine.units import Units
@@ -62,7 +62,9 @@ def known(names: Sequence[str]) -> tuple[str, ...]:
     for name in names:
         if name not in NAMES:
             choices = ", ".join((*NAMES, "all"))
-            raise FramefreeError(f"there is no parametrisation `{name}`; choose from: {choices}")
+            raise FramefreeError(
+                f"there is no parametrisation `{name}`; {near(name, NAMES)}choose from: {choices}"
+            )
     return tuple(names)
 
 

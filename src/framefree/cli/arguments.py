@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperCommand
 
 from framefree.cli.printing import print_scenario
-from framefree.errors import FramefreeError, near
+from framefree.errors import FramefreeError, hint, near
 
 if TYPE_CHECKING:
     from framefree.cli.python_file import PythonFile
@@ -59,6 +59,8 @@ def machine_of(
         raise FramefreeError(
             f"`{name}` is no file: `--packages` and `--without` say how a file is read"
         )
+    if name not in MACHINES and Path(name).is_dir():
+        raise FramefreeError(f"`{name}` is a folder: give a file, or a machine of the gallery")
     if name not in MACHINES:
         raise FramefreeError(
             f"`{name}` is neither a file nor a machine of the gallery; {near(name, MACHINES)}"
@@ -83,8 +85,14 @@ def own_machine(
 
 def scenario_of(name: str, settings: list[str], plant: str | None) -> "Scenario":
     """Return a scenario of the gallery with its settings."""
+    from framefree.gallery import MACHINES
     from framefree.gallery.scenarios import SCENARIOS
 
+    if name not in SCENARIOS and (name in MACHINES or is_model(name)):
+        raise FramefreeError(
+            f"`{name}` is a machine; this needs a scenario, which has a law and a motion too: see "
+            "`framefree list`"
+        )
     if name not in SCENARIOS:
         raise FramefreeError(
             f"there is no scenario `{name}`; {near(name, SCENARIOS)}the gallery has: "
@@ -107,7 +115,8 @@ def scenario_of(name: str, settings: list[str], plant: str | None) -> "Scenario"
         if "plant" not in (field.name for field in fields(scenario)):
             raise FramefreeError(f"`{name}` has no choice of plants: leave out `--plant`")
         if plant not in ("native", "mujoco"):
-            raise FramefreeError(f"`--plant` must be native or mujoco, got `{plant}`")
+            question = hint(plant, ("native", "mujoco"))
+            raise FramefreeError(f"`--plant` must be native or mujoco, got `{plant}`{question}")
         texts["plant"] = plant
     return scenario.with_settings(texts)
 

@@ -1,6 +1,7 @@
 """What commands print: results, tables and figures."""
 
 import inspect
+import re
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -10,6 +11,9 @@ from rich.text import Text
 if TYPE_CHECKING:
     from framefree.gallery.shared.results import Result
     from framefree.look.report.content import Table as Rows
+
+_SECTION = re.compile(r"\w+\n-+\n")
+"""The title of a section of a docstring."""
 
 out = Console()
 err = Console(stderr=True)
@@ -33,17 +37,24 @@ def print_result(result: "Result") -> None:
 def print_scenario(name: str) -> None:
     """Print what a scenario shows, and its settings with their defaults."""
     from framefree.gallery.scenarios import SCENARIOS
+    from framefree.look.report.prose import said_of
 
     scenario = SCENARIOS[name]
     for paragraph in inspect.cleandoc(scenario.__doc__ or "").split("\n\n"):
+        if _SECTION.match(paragraph):
+            break
         out.print(Text(" ".join(paragraph.split())))
         out.print()
-    table = Table(box=None)
     out.print(f"settings of {name}, changed by --set KEY=VALUE:", highlight=False)
-    for column in ("setting", "default"):
-        table.add_column(column)
+    words, columns = said_of(scenario, "Parameters"), ("setting", "default", "meaning")
+    table = Table(*columns, box=None)
     for key, default in scenario.settings().items():
-        table.add_row(Text(key, style="bold"), Text(repr(default)))
+        table.add_row(Text(key, style="bold"), Text(repr(default)), Text(words.get(key, "")))
+    out.print(table)
+    out.print()
+    table = Table("metric", "meaning", box=None, title=f"metrics of {name}", title_justify="left")
+    for key, meaning in said_of(scenario, "Metrics").items():
+        table.add_row(Text(key, style="bold"), Text(meaning))
     out.print(table)
 
 

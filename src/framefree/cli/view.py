@@ -48,6 +48,8 @@ def view(
     from framefree.look.view.page import what_host_means
 
     subject = _subject(name, base, packages, without)
+    if frame and not live:
+        raise FramefreeError("`--frame` says what follows the handle of a live view: add `--live`")
     words = what_host_means(host)
     if words:
         err.print(f"warning: {words}", style="bold yellow", highlight=False, soft_wrap=True)

@@ -7,6 +7,8 @@ what else their folders have comes by ``from framefree.control.port import Spher
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from framefree.errors import hint
+
 if TYPE_CHECKING:
     from framefree.control.computed_torque import ComputedTorque
     from framefree.control.contact import HybridControl, PassiveImpedance
@@ -154,7 +156,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Load a law when it is first asked for: all of them would make `import framefree` slow."""
     if name not in _PLACES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        question = "" if name.startswith("_") else hint(name, __all__)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{question}")
     value = getattr(import_module(_PLACES[name]), name)
     globals()[name] = value
     return value

@@ -82,7 +82,7 @@ class FunctionLaw(NumericLaw):
         inputs = (t, x, v, reference)[: self._arguments]
         result = self.function(*inputs)
         try:
-            u = np.atleast_1d(np.asarray(result, dtype=float))
+            u = np.empty(0) if result is None else np.atleast_1d(np.asarray(result, dtype=float))
         except (TypeError, ValueError):
             u = np.empty(0)
         if u.shape not in ((self.machine.nu,), (self.machine.nu, 1)):

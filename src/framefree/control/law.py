@@ -41,7 +41,6 @@ all the time. One that is not says in ``instead`` which law can.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from os import PathLike
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -62,6 +61,7 @@ from framefree.control.stepping import KILOHERTZ, LawStepper
 from framefree.kernel import Kernel, Precision
 from framefree.kernel.c_source import CSource
 from framefree.machine import Machine
+from framefree.motion.given_machine import checked_machine
 
 if TYPE_CHECKING:
     from framefree.control.references.base import Reference
@@ -149,15 +149,12 @@ class AnyLaw(ABC):
     units: ClassVar[Mapping[str, str]] = _NOTHING
 
     def __new__(cls, *arguments: Any, **options: Any) -> Self:
-        """Refuse the name of a file in the place of the machine, which comes first in most laws."""
-        given = options.get("machine", arguments[0] if arguments else None)
+        """Refuse what is not a machine in the place of the machine, which is first in most laws."""
         first = next(iter(getattr(cls, "__dataclass_fields__", ())), "")
-        if isinstance(given, str | PathLike) and ("machine" in options or first == "machine"):
-            raise ControlError(
-                f"the machine of {cls.__name__} must be a Machine, got {str(given)!r}; a model "
-                "file is read by `framefree.read(...)`, a machine of the gallery is made by "
-                "`gallery.MACHINES[...]()`"
-            )
+        if arguments and first == "machine":
+            options = {"machine": arguments[0]}
+        if "machine" in options:
+            checked_machine(options["machine"], ControlError, f"`machine` of {cls.__name__}")
         return super().__new__(cls)
 
     @property

@@ -8,7 +8,7 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from framefree.errors import FramefreeError
+from framefree.errors import FramefreeError, hint
 from framefree.gallery.machines.aerial_arm import aerial_arm
 from framefree.gallery.machines.arms import ball_chain, driven_iiwa, iiwa, revolute_chain
 from framefree.gallery.machines.auv import auv
@@ -135,7 +135,8 @@ def gallery_machine(name: str, base: str | None = None) -> Machine:
     """
     machine = MACHINES[name]()
     if base not in (None, "free", "fixed"):
-        raise FramefreeError(f"`base` must be one of None, 'free', 'fixed', got {base!r}")
+        question = hint(base, ("free", "fixed"))
+        raise FramefreeError(f"`base` must be one of None, 'free', 'fixed', got {base!r}{question}")
     roots = [joint for joint in machine.joints if joint.parent == "world"]
     floating = all(isinstance(joint.kind, Free) for joint in roots)
     if base == "free" and not floating:

@@ -239,6 +239,8 @@ def fit(
 
 def as_recording(data: Any) -> Recording:
     """Return a recording, or what a run recorded."""
+    if not isinstance(data, Recording | Run):
+        raise IdentifyError(f"`data` must be a Recording or a Run, or several, got {data!r}")
     return Recording.of_run(data) if isinstance(data, Run) else data
 
 

@@ -1,6 +1,6 @@
 """The description of a machine: its parts, their tree, and names for every coordinate."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -13,7 +13,7 @@ from framefree.machine.joint import Joint
 from framefree.machine.part import Part, set_field
 from framefree.machine.problems import MachineError, Problems
 from framefree.machine.tree import arrange, unknown
-from framefree.machine.values import numbers
+from framefree.machine.values import vector
 
 GRAVITY = (0.0, 0.0, -9.81)
 _SEQUENCES = (
@@ -61,9 +61,12 @@ class Description(Part):
     def __post_init__(self) -> None:
         problems = Problems()
         for name in _SEQUENCES:
-            set_field(self, name, tuple(getattr(self, name)))
+            given = getattr(self, name)
+            if isinstance(given, str) or not isinstance(given, Iterable):
+                raise MachineError(f"`{name}` must be a list, got {given!r}")
+            set_field(self, name, tuple(given))
         with problems.at():
-            set_field(self, "gravity", numbers(self.gravity, (3,), "`gravity`"))
+            set_field(self, "gravity", vector(self.gravity, "`gravity`"))
         check_types(self, problems)
         problems.raise_if_any()
         check_parts(self, problems)

@@ -15,7 +15,7 @@ import numpy as np
 
 from framefree.machine.part import Part, set_field
 from framefree.machine.problems import MachineError
-from framefree.machine.values import numbers
+from framefree.machine.values import vector
 
 ARGUMENTS = ("position", "time")
 
@@ -78,7 +78,7 @@ class Flow(Part):
         `rate` (3) in rad/s, `center` (3) in m, `velocity` (3) in m/s, all in world axes.
         """
         rate, center, velocity = (
-            casadi.DM(numbers(value, (3,), f"`{name}` of a rotating flow"))
+            casadi.DM(vector(value, f"`{name}` of a rotating flow"))
             for value, name in ((rate, "rate"), (center, "center"), (velocity, "velocity"))
         )
         return cls(lambda position: velocity + casadi.cross(rate, position - center))

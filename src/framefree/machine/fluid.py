@@ -22,7 +22,7 @@ from framefree.machine.flow import Flow, FlowMotion
 from framefree.machine.immersed import InFluid
 from framefree.machine.part import Part, set_field
 from framefree.machine.problems import MachineError
-from framefree.machine.values import constant, is_symbolic, numbers, scalar
+from framefree.machine.values import constant, is_symbolic, scalar, vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class Fluid(Part):
                 )
         if self.flow is not None and not isinstance(self.flow, Flow):
             set_field(self, "flow", Flow(self.flow))
-        set_field(self, "current", numbers(self.current, (3,), "`current` of the fluid"))
+        set_field(self, "current", vector(self.current, "`current` of the fluid"))
         for name in ("density", "viscosity"):
             value = scalar(getattr(self, name), f"`{name}` of the fluid")
             set_field(self, name, value)

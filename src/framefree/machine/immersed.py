@@ -15,7 +15,7 @@ import numpy as np
 from framefree.geometry import se3, so3
 from framefree.machine.part import Part, checked_name, set_field
 from framefree.machine.problems import MachineError, Problems
-from framefree.machine.values import constant, is_symbolic, numbers, scalar, symmetric
+from framefree.machine.values import constant, is_symbolic, numbers, scalar, symmetric, vector
 
 if TYPE_CHECKING:
     from framefree.machine.fluid import Fluid
@@ -104,7 +104,7 @@ class Immersed(InFluid):
             if not is_symbolic(self.volume) and self.volume < 0:
                 problems.add(f"{self._words('volume')} must not be negative, got {self.volume}")
         with problems.at():
-            set_field(self, "center", numbers(self.center, (3,), self._words("center")))
+            set_field(self, "center", vector(self.center, self._words("center")))
         for name in ("added_mass", "linear_drag", "quadratic_drag"):
             with problems.at():
                 value = _matrix6(getattr(self, name))

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from framefree.errors import hint
 from framefree.machine.joints import Continuous, Custom, Free, Helical, Planar, Spherical
 from framefree.machine.problems import MachineError, Problems, StateError
 from framefree.machine.tree import unknown
@@ -147,7 +148,10 @@ def layout(machine: Any, engine: str, order: Sequence[str] | None = None) -> Eng
     Joints without motion may be left out of `order`.
     """
     if engine not in _REFUSED:
-        raise MachineError(f"the engine must be one of {', '.join(_REFUSED)}, got {engine!r}")
+        raise MachineError(
+            f"the engine must be one of {', '.join(_REFUSED)}, got {engine!r}"
+            + hint(engine, _REFUSED)
+        )
     order = [joint.name for joint in machine.joints] if order is None else list(order)
     problems = Problems()
     _check_order(machine, order, problems)

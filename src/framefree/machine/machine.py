@@ -63,6 +63,10 @@ class Machine(Description):
 
     def random(self, rng: "np.random.Generator", batch: int | None = None) -> np.ndarray:
         """Return a random configuration (nx,), or (batch, nx), within the joints' limits."""
+        if not isinstance(rng, np.random.Generator | np.random.RandomState):
+            raise MachineError(
+                f"`rng` must be a generator of NumPy, such as np.random.default_rng(0), got {rng!r}"
+            )
         count = 1 if batch is None else batch
         x = np.hstack([np.zeros((count, 0)), *(joint.sample(rng, count) for joint in self.joints)])
         return x[0] if batch is None else x

@@ -18,7 +18,7 @@ from framefree.geometry import se3
 from framefree.machine.pair_force import PairForce
 from framefree.machine.part import checked_name, set_field
 from framefree.machine.problems import MachineError
-from framefree.machine.values import constant, is_symbolic, numbers, scalar
+from framefree.machine.values import constant, is_symbolic, scalar, vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class PointSpring(PairForce):
                 raise MachineError(f"{what} must be {least}, got {value:g}")
         for field in ("point_a", "point_b"):
             what = f"`{field}` of point spring `{self.name}`"
-            set_field(self, field, numbers(getattr(self, field), (3,), what))
+            set_field(self, field, vector(getattr(self, field), what))
 
     def wrench_at(self, pose: Any, twist: Any, time: Any) -> Any:
         """Return the force on point b and its moment about the origin of frame b (6)."""

@@ -18,7 +18,15 @@ from framefree.geometry.moments import Moments
 from framefree.geometry.operators import Wed, vee2
 from framefree.machine.part import Part, checked_name, set_field
 from framefree.machine.problems import MachineError
-from framefree.machine.values import constant, constant_pose, numbers, pose, scalar, symmetric
+from framefree.machine.values import (
+    constant,
+    constant_pose,
+    numbers,
+    pose,
+    scalar,
+    symmetric,
+    vector,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +211,7 @@ class ConstantForce(Part):
         checked_name(self.name, "a constant force")
         for field in ("force", "point"):
             what = f"the {field} of constant force `{self.name}`"
-            set_field(self, field, numbers(getattr(self, field), (3,), what))
+            set_field(self, field, vector(getattr(self, field), what))
 
     def potential(self, G: Any) -> Any:
         """Return V(G_ab), J."""

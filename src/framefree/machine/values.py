@@ -66,6 +66,13 @@ def numbers(value: Any, shape: tuple[int, ...], what: str, *, finite: bool = Tru
     return frozen(array)
 
 
+def vector(value: Any, what: str) -> Numbers:
+    """Check the three numbers of a vector; a scalar other than zero has no direction."""
+    if not is_symbolic(value) and np.isscalar(value) and value != 0:
+        raise MachineError(f"{what} must be a vector of 3 numbers, got {value!r}")
+    return numbers(value, (3,), what)
+
+
 def scalar(value: Any, what: str) -> Any:
     """Check one finite number: float, or SX of one entry."""
     checked = numbers(value, (), what)
@@ -85,7 +92,7 @@ def unit_axis(value: Any, what: str) -> np.ndarray:
             )
         sign = -1.0 if value.startswith("-") else 1.0
         return frozen(sign * np.array(_AXES[name]) + 0.0)
-    axis = numbers(value, (3,), what)
+    axis = vector(value, what)
     if is_symbolic(axis):
         raise MachineError(f"{what} must be numeric: axes are not tunable")
     length = float(np.linalg.norm(axis))

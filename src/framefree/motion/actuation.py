@@ -83,9 +83,12 @@ def _before_gear(state: Any, actuator: Any, u: Matrix) -> Matrix:
 
 
 def clip(value: Matrix, lower: float, upper: float) -> Matrix:
-    """Return a value within bounds, infinite ones left out."""
-    value = value if np.isinf(lower) else ca.fmax(value, lower)
-    return value if np.isinf(upper) else ca.fmin(value, upper)
+    """Return a value within bounds, infinite ones left out; what is not a number stays so.
+
+    `fmax` and `fmin` would make a full effort of a command that is not a number.
+    """
+    value = value if np.isinf(lower) else ca.if_else(value < lower, lower, value)
+    return value if np.isinf(upper) else ca.if_else(value > upper, upper, value)
 
 
 def sensed(state: Any, actuator: Any) -> tuple[Matrix, Matrix]:

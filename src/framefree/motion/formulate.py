@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from framefree.errors import near
 from framefree.machine import Machine
 from framefree.motion.equations import Equations, EquationsError
+from framefree.motion.given_machine import checked_machine
 from framefree.motion.pairs import is_long
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def equations(
     """
     own_coordinates = not isinstance(machine, Machine)
     if own_coordinates:
-        _check_system(machine)
+        checked_machine(machine, EquationsError)
     if formulation is None:
         formulation = "constrained" if machine.closed else "tree"
         formulation = "redundant" if own_coordinates else formulation
@@ -114,15 +115,3 @@ def maker(formulation: str) -> Callable[..., Equations]:
     """Return what makes the equations of a machine in a formulation of `FORMULATIONS`."""
     folder = import_module(f"framefree.motion.{formulation}")
     return getattr(folder, FORMULATIONS[formulation])
-
-
-def _check_system(machine: Any) -> None:
-    """Refuse what is neither a machine nor a system in coordinates of its own."""
-    from framefree.motion.redundant import System  # costs a start nothing where machines are meant
-
-    if not isinstance(machine, System):
-        raise EquationsError(
-            f"`machine` must be a Machine or a system in coordinates of its own, got {machine!r}; "
-            "a model file is read by `framefree.read(...)`, a machine of the gallery is made by "
-            "`gallery.MACHINES[...]()`"
-        )

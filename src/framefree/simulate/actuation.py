@@ -152,13 +152,9 @@ def drive_of(machine: Machine, lag: Drive | None) -> Drive | None:
 
 def limited(machine: Machine, command: Matrix) -> Matrix:
     """Return a command within its limits."""
-    lower, upper = machine.command_limits
-    low, high = np.flatnonzero(np.isfinite(lower)), np.flatnonzero(np.isfinite(upper))
     result = ca.SX(command)
-    for index, bounds, side in ((low, lower, ca.fmax), (high, upper, ca.fmin)):
-        chosen = index.tolist()
-        if chosen:
-            result[chosen] = side(result[chosen], ca.DM(bounds[index]))
+    for k, ends in enumerate(zip(*machine.command_limits, strict=True)):
+        result[k] = clip(result[k], *ends)
     return result
 
 

@@ -4,7 +4,6 @@ import inspect
 from collections.abc import Iterable
 from math import isfinite, nan
 from numbers import Real
-from pathlib import Path
 from typing import Any, TypeVar
 
 import casadi as ca
@@ -13,9 +12,6 @@ import numpy as np
 from framefree.control.function_law import FunctionLaw
 from framefree.control.law import AnyLaw
 from framefree.control.references.base import Reference
-from framefree.machine import Machine
-from framefree.motion import Equations
-from framefree.motion.redundant import System
 from framefree.simulate.errors import SimulationError
 
 Kind = TypeVar("Kind")
@@ -29,27 +25,6 @@ def checked_array(name: str, value: Any) -> np.ndarray:
         return np.array(value, dtype=float)
     except (TypeError, ValueError):
         raise SimulationError(f"`{name}` must be numbers, got {_shown(value)}") from None
-
-
-def checked_machine(machine: Any) -> Machine | System:
-    """Return the plant; refuse what is not one."""
-    if isinstance(machine, Machine | System):
-        return machine
-    if isinstance(machine, Equations):
-        raise SimulationError(
-            "`machine` must be a Machine, got its equations; give `machine=eom.machine, "
-            "formulation=eom`"
-        )
-    if isinstance(machine, str | Path):
-        raise SimulationError(
-            f"`machine` must be a Machine, got {str(machine)!r}; a model file is read by "
-            f"`framefree.read(...)`, a machine of the gallery made by `gallery.MACHINES[...]()`"
-        )
-    if callable(machine):
-        raise SimulationError(
-            f"`machine` must be a Machine, got the function {_name(machine)}: call it first"
-        )
-    raise SimulationError(f"`machine` must be a Machine, got {_shown(machine)}")
 
 
 def checked_law(machine: Any, law: Any, reference: Any) -> AnyLaw | None:

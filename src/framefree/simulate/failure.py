@@ -19,6 +19,7 @@ class FirstProblem(NamedTuple):
     row: int
     trajectory: int | None
     quantity: str
+    group: str = "state"
 
 
 def first_problem(
@@ -26,12 +27,13 @@ def first_problem(
 ) -> FirstProblem | None:
     """Return where recorded rows stop being finite, or None.
 
-    Of several values in a row, inputs and what the law says come before the velocity, which they
-    may have spoiled; signals may be NaN by intent only in rows that are added later.
+    Of several values in a row, the reference comes before the inputs, and these and what the law
+    says before the velocity, which each may have spoiled; signals may be NaN by intent only in rows
+    that are added later.
     """
     axis = 0 if batch is None else 1
-    bad: list[tuple[int, int, int | None, str]] = []
-    order = {"u": 0, "x": 1, "v": 2}
+    bad: list[tuple[int, int, int | None, str, str]] = []
+    order = {"u": 1, "x": 2, "v": 3}
     for channel in channels:
         values = arrays[channel.key]
         flat = values.reshape(*values.shape[: axis + 1], channel.size)
@@ -45,11 +47,12 @@ def first_problem(
             row = int(np.argmax(wrong.any(axis=(0, 2))))
             which = int(np.argmax(wrong[:, row].any(axis=1)))
             entry = int(np.argmax(wrong[which, row]))
-        bad.append((row, order.get(channel.name, 3), which, channel.columns[entry]))
+        rank = 0 if channel.group == "reference" else order.get(channel.name, 4)
+        bad.append((row, rank, which, channel.columns[entry], channel.group))
     if not bad:
         return None
-    row, _, which, name = min(bad, key=lambda item: item[:2])
-    return FirstProblem(row, which, name)
+    row, _, which, name, group = min(bad, key=lambda item: item[:2])
+    return FirstProblem(row, which, name, group)
 
 
 def first_problems(
@@ -79,6 +82,8 @@ def likely_cause(
 
     Rows hold "x", "v" and "u".
     """
+    if problem.group == "reference":
+        return "the reference is not defined at this time"
     state_is_finite = np.isfinite(bad["x"]).all() and np.isfinite(bad["v"]).all()
     rows = [bad["v"]] if good is None else [good["v"], bad["v"]]
     fastest = max(np.abs(v[np.isfinite(v)]).max(initial=0.0) for v in rows)

@@ -70,6 +70,9 @@ class ResultFolder:
     def _take(self, replace: bool) -> Lock:
         try:
             self._target.mkdir(parents=True, exist_ok=True)
+        except FileNotFoundError as error:
+            raise FramefreeError(f"`{self.folder}` cannot be made: {error.strerror}") from None
+        try:
             lock = take(RunPlace.at(self._target).lock, self.folder)
         except FileNotFoundError:
             raise PlaceTaken(f"`{self.folder}` is being written by another process") from None

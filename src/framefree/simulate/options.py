@@ -12,7 +12,7 @@ import numpy as np
 from framefree.control.estimation import ForceObserver, StateEstimator
 from framefree.control.law import AnyLaw
 from framefree.control.references.base import Reference
-from framefree.errors import near
+from framefree.errors import hint, near
 from framefree.kernel import Precision
 from framefree.machine import Machine, Stops
 from framefree.machine.parameters import Parameters
@@ -84,7 +84,7 @@ class SimulationOptions:
         if self.plant not in PLANTS:
             raise SimulationError(
                 f"`plant` must be one of {', '.join(PLANTS)}, got {self.plant!r}"
-                + (f"; {hint.strip()}" if (hint := near(self.plant, PLANTS)) else "")
+                + hint(self.plant, PLANTS)
             )
         if self.contacts:
             self._check_contacts()

@@ -35,6 +35,21 @@ class RunSetup(NamedTuple):
     scene: Any
 
 
+class NoSuchSignalError(SimulationError, KeyError):
+    """A run has not recorded anything of this name."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class RecordedSignals(dict[str, np.ndarray]):
+    """Recorded arrays by name; a name that is not there is answered by those that are near."""
+
+    def __missing__(self, name: str) -> np.ndarray:
+        listed = ", ".join(f"`{key}`" for key in self) or "none"
+        raise NoSuchSignalError(f"the run has no `{name}`; {near(name, self)}it has: {listed}")
+
+
 @dataclass(frozen=True)
 class Run:
     """The record of a simulation.
@@ -79,12 +94,7 @@ class Run:
 
     def __getitem__(self, name: str) -> np.ndarray:
         """Return a signal, or a reference, by name."""
-        for group in (self.signals, self.reference):
-            if name in group:
-                return group[name]
-        known = ", ".join(f"`{key}`" for key in (*self.signals, *self.reference))
-        hint = near(name, (*self.signals, *self.reference))
-        raise SimulationError(f"the run has no `{name}`; {hint}it has: {known}")
+        return RecordedSignals(self.reference | self.signals)[name]
 
     @property
     def batch(self) -> int | None:
@@ -238,8 +248,8 @@ def assembled(
         arrays["state", "x"],
         arrays["state", "v"],
         arrays["state", "u"],
-        {name: value for (group, name), value in arrays.items() if group == "reference"},
-        {name: value for (group, name), value in arrays.items() if group == "signals"},
+        RecordedSignals((n, value) for (group, n), value in arrays.items() if group == "reference"),
+        RecordedSignals((n, value) for (group, n), value in arrays.items() if group == "signals"),
         meta,
         channels,
     )

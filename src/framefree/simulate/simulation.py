@@ -13,16 +13,17 @@ from framefree.errors import FramefreeWarning
 from framefree.kernel import Precision
 from framefree.machine import Machine, Stops
 from framefree.motion import Equations
+from framefree.motion.given_machine import checked_machine
 from framefree.motion.redundant import System
 from framefree.simulate.arguments import (
     checked_law,
-    checked_machine,
     checked_reference,
     checked_seed,
     checked_whole,
 )
 from framefree.simulate.describe import described
 from framefree.simulate.disturbances import Disturbance
+from framefree.simulate.errors import SimulationError
 from framefree.simulate.events import Event, Scene
 from framefree.simulate.integrators import Integrator
 from framefree.simulate.noise import Noise
@@ -233,7 +234,7 @@ class RepeatedSimulation:
         reference: Reference | None = None,
         **options: Any,
     ) -> None:
-        self.machine: Any = checked_machine(machine)
+        self.machine: Any = checked_machine(machine, SimulationError)
         self.reference = checked_reference(reference)
         plain_function = law is not None and not isinstance(law, AnyLaw)
         self.law = checked_law(self.machine, law, self.reference)

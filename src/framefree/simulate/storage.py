@@ -107,7 +107,9 @@ def _read_header(place: RunPlace) -> Header:
         there = sorted(file.name for file in place.folder.glob("*.parquet"))
         there = [name for name in there if "-part-" not in name]
         hint = f"; the folder has {', '.join(f'`{name}`' for name in there)}" if there else ""
-        raise SimulationError(f"there is no run at `{place}`: {error}{hint}") from None
+        missing = isinstance(error, FileNotFoundError | NotADirectoryError)
+        reason = "" if missing else f": {error.strerror}"
+        raise SimulationError(f"there is no run at `{place}`{reason}{hint}") from None
     except ValueError as error:
         raise SimulationError(f"`{place.header}` is no header of a run: {error}") from None
     return _parsed(text, place.header)

@@ -23,7 +23,7 @@ from framefree.control.shared.frame_error import frame_signals
 from framefree.control.shared.gains import positive
 from framefree.machine import Machine
 from framefree.machine.part import set_field
-from framefree.machine.values import constant_pose, numbers, unit_axis
+from framefree.machine.values import constant_pose, unit_axis, vector
 from framefree.motion.spatial import Matrix
 
 SAMPLES = 5
@@ -88,7 +88,7 @@ class Sphere(Obstacle):
     frame: str = "world"
 
     def __post_init__(self) -> None:
-        set_field(self, "center", numbers(self.center, (3,), "the center of a sphere"))
+        set_field(self, "center", vector(self.center, "the center of a sphere"))
         positive(self.radius, "radius", "a sphere")
 
     def distance(self, c: Matrix) -> Matrix:
@@ -115,7 +115,7 @@ class Capsule(Obstacle):
 
     def __post_init__(self) -> None:
         for name in ("start", "end"):
-            set_field(self, name, numbers(getattr(self, name), (3,), f"the {name} of a capsule"))
+            set_field(self, name, vector(getattr(self, name), f"the {name} of a capsule"))
         positive(self.radius, "radius", "a capsule")
         if not np.linalg.norm(self.end - self.start) > 0:
             raise ControlError("`start` and `end` of a capsule must differ; use a sphere")

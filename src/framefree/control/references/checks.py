@@ -6,8 +6,8 @@ import numpy as np
 
 from framefree.control.law import ControlError
 from framefree.errors import FramefreeError
-from framefree.machine import Machine
 from framefree.machine.values import pose
+from framefree.motion.given_machine import checked_machine
 
 
 def checked_times(times: Any, count: int, what: str) -> tuple[float, ...]:
@@ -30,8 +30,9 @@ def checked_times(times: Any, count: int, what: str) -> tuple[float, ...]:
     return tuple(values.tolist())
 
 
-def checked_points(machine: Machine, points: Any, what: str) -> np.ndarray:
+def checked_points(machine: Any, points: Any, what: str) -> np.ndarray:
     """Return configurations (n, nx) of a machine; quaternions brought to unit length."""
+    checked_machine(machine, ControlError, f"`machine` of {what}")
     values = _array(points, f"`points` of {what}")
     if values.ndim != 2 or values.shape[1] != machine.nx:
         raise ControlError(

@@ -9,11 +9,12 @@ import casadi as ca
 
 from framefree.control.law import ControlError
 from framefree.control.references.base import Matrix, Reference
-from framefree.control.references.checks import checked_points, checked_times
+from framefree.control.references.checks import checked_points, checked_times, checked_vector
 from framefree.control.references.path import Path, minimum_jerk, spline, velocity
 from framefree.errors import FramefreeError
 from framefree.machine import Machine
 from framefree.machine.part import set_field
+from framefree.motion.given_machine import checked_machine
 
 
 class JointReference(Reference):
@@ -115,8 +116,9 @@ class Hold(JointReference):
     x: Any
 
     def __post_init__(self) -> None:
-        (x,) = checked_points(self.machine, [self.x], self.name)
-        set_field(self, "x", x)
+        checked_machine(self.machine, ControlError, "`machine` of Hold")
+        x = checked_vector(self.x, self.machine.nx, f"`x` of {self.name}")
+        set_field(self, "x", checked_points(self.machine, [x], self.name)[0])
 
     def at(self, t: Matrix) -> dict[str, Matrix]:
         """Return x, and zero velocity and acceleration."""

@@ -184,7 +184,8 @@ class Allocation:
         if missing:
             raise ControlError(
                 f"{law} needs an actuator for every velocity of `{self.model.machine.name}`; none "
-                f"for {', '.join(f'`{name}`' for name in missing)}"
+                f"for {', '.join(f'`{name}`' for name in missing)}; "
+                "`machine.attach(*framefree.machine.motors(machine.joints))` puts one on each joint"
             )
 
     @cached_property

@@ -12,6 +12,7 @@ import numpy as np
 
 from framefree.control.law import ControlError
 from framefree.control.shared.model import IndependentJoint
+from framefree.errors import near
 from framefree.machine.values import is_symbolic
 
 
@@ -136,7 +137,7 @@ def _by_joint(value: Mapping[str, Any], joints: Sequence[IndependentJoint], name
     for key in value:
         if key not in known:
             raise ControlError(
-                f"`{name}` names joint `{key}`, which is none of: {', '.join(known)}"
+                f"`{name}` names joint `{key}`; {near(key, known)}there are: {', '.join(known)}"
             )
     missing = [f"`{key}`" for key in known if key not in value]
     if missing:
@@ -156,7 +157,8 @@ def _by_joint(value: Mapping[str, Any], joints: Sequence[IndependentJoint], name
 def as_numbers(value: Any, name: str, owner: str = "") -> np.ndarray:
     """Return an array of numbers, of any shape and size."""
     try:
-        numbers = None if np.iscomplexobj(value) else np.asarray(value, float)
+        text = value is None or isinstance(value, str) or np.iscomplexobj(value)
+        numbers = None if text else np.asarray(value, float)
     except (TypeError, ValueError):
         numbers = None
     if numbers is None:

@@ -7,6 +7,7 @@ from typing import Any
 from framefree.campaign import CampaignError, CampaignSubject, Finished, Simulations
 from framefree.campaign.records import FULL, METRICS, record_of
 from framefree.campaign.subject import Settings
+from framefree.errors import near
 from framefree.gallery.shared.first_loop import first_loop
 from framefree.gallery.shared.results import metrics_of
 from framefree.gallery.shared.scenario import Outcome, Scenario
@@ -59,8 +60,10 @@ class ScenarioRuns(CampaignSubject):
         try:
             loop.check(others)
         except CampaignError as error:
-            settings = ", ".join(f"`{name}`" for name in self.scenario.settings())
-            raise CampaignError(f"{error}. Settings of `{self.name}`: {settings}") from None
+            settings = self.scenario.settings()
+            hint = "".join(near(key, settings) for key in others[:1])
+            listed = ", ".join(f"`{name}`" for name in settings)
+            raise CampaignError(f"{hint}{error}. Settings of `{self.name}`: {listed}") from None
 
     def whole(self, key: str) -> bool | None:
         """Whether a setting takes whole numbers, by its default; numbers of the loop as it says."""

@@ -9,6 +9,7 @@ import numpy as np
 from framefree.machine.actuators.base import JointActuator
 from framefree.machine.actuators.motor import Motor
 from framefree.machine.joint import Joint
+from framefree.machine.problems import MachineError
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +49,12 @@ class JointForce(Motor, JointActuator):
 
 def motors(joints: Iterable[Joint], suffix: str = "") -> tuple[JointForce, ...]:
     """Return one motor for every velocity of these joints, limited by the joints' effort limits."""
+    if isinstance(joints, str) or not isinstance(joints, Iterable):
+        raise MachineError(f"`motors` takes joints, such as `machine.joints`, got {joints!r}")
     actuators = []
     for joint in joints:
+        if not isinstance(joint, Joint):
+            raise MachineError(f"`motors` takes joints, such as `machine.joints`, got {joint!r}")
         lower, upper = joint.effort_range
         for i, name in enumerate(joint.v_names):
             gear, ends = np.eye(joint.nv)[i], {"lower": lower[i], "upper": upper[i]}

@@ -95,6 +95,8 @@ def parse(data: bytes, name: str) -> Element:
         raise ReadError(
             f"{name}: a model file has at most {MAX_BYTES // 2**20} MiB, got {len(data)} bytes"
         )
+    if not data.strip():
+        raise ReadError(f"{name} is empty")
     builder = _Builder(name)
     try:
         builder.parser.Parse(data, True)

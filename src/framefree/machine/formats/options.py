@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from framefree.errors import hint
 from framefree.machine.formats.markup import ReadError
 from framefree.machine.joint import FRICTION_WIDTH
 
@@ -37,7 +38,10 @@ class ReadOptions:
             value = getattr(self, name)
             if value not in valid:
                 words = ", ".join(repr(choice) for choice in valid)
-                raise ReadError(f"`{name}` must be one of {words}, got {value!r}")
+                names = [choice for choice in valid if choice is not None]
+                raise ReadError(
+                    f"`{name}` must be one of {words}, got {value!r}{hint(value, names)}"
+                )
         for name in self.without:
             if name not in LEAVE_OUT and not name.startswith(ONE_ACTUATOR):
                 words = ", ".join(f"`{choice}`" for choice in (*LEAVE_OUT, f"{ONE_ACTUATOR}NAME"))

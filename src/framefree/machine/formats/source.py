@@ -154,6 +154,8 @@ def source_of(
             "`path_or_text` must be a path or the text of a model, "
             f"got {type(path_or_text).__name__}"
         )
+    if not os.fspath(path_or_text):
+        raise ReadError("`path_or_text` must be a path or the text of a model, got nothing")
     path = Path(path_or_text)
     return Source(path.name, bytes_of(path), _resolved(path).parent, by_name, search)
 
