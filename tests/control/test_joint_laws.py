@@ -262,7 +262,7 @@ def test_joints_without_actuator_are_named():
         (np.ones(3), "must be a number, 7 numbers .*joint1, joint2.* got shape"),
         (np.eye(7) + np.eye(7, k=1), "`stiffness` must be symmetric"),
         (np.nan, "`stiffness` must be finite"),
-        ("high", "`stiffness` must be numbers"),
+        ("high", "`stiffness` must be real numbers"),
         ({"joint1": 1.0}, "`stiffness` lacks a value for `joint2`"),
         ({"elbow": 1.0}, "names joint `elbow`; there are: joint1"),
     ],
