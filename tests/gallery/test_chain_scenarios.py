@@ -7,6 +7,7 @@ import pytest
 
 import framefree as ff
 from framefree.control.references.base import Reference
+from framefree.errors import FramefreeError
 from framefree.gallery.machines.chains import chain
 from framefree.gallery.scenarios.ports.chain_free import ChainFree
 from framefree.gallery.scenarios.ports.chain_measures import (
@@ -152,6 +153,16 @@ def test_multipliers_are_what_the_child_exerts_on_the_parent():
     lam = eom.kernel("kkt_multipliers")(x, v, *nothing).reshape(-1, 3)
     # Body axes: x points down, so a child that pulls its parent down has lam > 0 along x.
     assert np.allclose(lam, np.outer(9.81 * np.array([3.0, 2.0, 1.0]), [1, 0, 0]), atol=1e-9)
+
+
+def test_chains_that_cannot_reach():
+    for options, words in (
+        ({"short": 1}, "two bodies or more, got 1"),
+        ({"short": 0, "long": 0}, "needs a short or a long chain"),
+        ({"placements": -1}, "0 or more `placements`"),
+    ):
+        with pytest.raises(FramefreeError, match=words):
+            ChainReach(**options).run(progress=False)
 
 
 def test_chains_that_cannot_be():

@@ -157,6 +157,11 @@ def test_a_push_beyond_the_stated_one_breaks_the_bound():
     assert found.robustness.e_left > 1
 
 
+def test_a_law_without_kappa_is_refused():
+    with pytest.raises(FramefreeError, match="`kappa` of `crane` must be positive, got 0"):
+        Crane(kappa=0.0).run(progress=False)
+
+
 def test_an_unknown_start_is_refused():
     with pytest.raises(FramefreeError, match="one of near, large, got far"):
         Crane(start="far").run(progress=False)

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from framefree.errors import FramefreeError
 from framefree.gallery.scenarios.ports.chain_measures import (
     frame_errors,
     rod_clearance,
@@ -132,6 +133,10 @@ class ChainReach(Scenario):
             for name, bodies in (("short", self.short), ("long", self.long))
             if bodies
         }
+        if not cases or self.placements < 0:
+            raise FramefreeError(
+                f"`{self.name}` needs a short or a long chain, and 0 or more `placements`"
+            )
         metrics: dict[str, Any] = {}
         for name, case in cases.items():
             metrics |= {f"{name}_{key}": value for key, value in case.metrics.items()}

@@ -11,6 +11,7 @@ from framefree.control import MomentumObserver, UnknownForce
 from framefree.control.port import Avoidance, EndEffectorControl, Sphere
 from framefree.control.references import FramePath
 from framefree.control.references.staged import InFrame
+from framefree.errors import FramefreeError
 from framefree.gallery.machines.chains import chain
 from framefree.gallery.scenarios.ports.chain_measures import body_poses
 from framefree.geometry import se3, so3
@@ -35,6 +36,10 @@ class ReachSetting:
 
     bodies: int
     tunable: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.bodies < 2:
+            raise FramefreeError(f"a chain in an arc has two bodies or more, got {self.bodies}")
 
     @cached_property
     def machine(self) -> Machine:

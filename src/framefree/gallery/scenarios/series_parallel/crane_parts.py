@@ -8,6 +8,7 @@ import numpy as np
 
 from framefree.control.references.joints import JointPath
 from framefree.control.robust import RobustControl, Robustness, assess
+from framefree.errors import FramefreeError
 from framefree.gallery.machines.crane import (
     COORDINATES,
     LENGTH,
@@ -67,6 +68,8 @@ UNITS = {"phi": "rad", "theta": "rad", "delta": "m"}
 
 def weakened(gains: dict[str, Any], share: float) -> dict[str, Any]:
     """Return gains with a share of their kappa."""
+    if not share > 0:
+        raise FramefreeError(f"the setting `kappa` of `crane` must be positive, got {share:g}")
     return {**gains, "kappa": share * np.array(gains["kappa"])}
 
 
