@@ -45,6 +45,7 @@ def test_version():
             "`heavy-top` declares nothing that is to be learned; scenarios that do: learned-chain",
         ),
         (("learn", "learnt-chain", "--out", "nowhere"), "did you mean `learned-chain`"),
+        (("export", "scara", "lawx"), "called `lawx` to export; did you mean `law`?"),
         (("export", "iiwa", "nothing"), "`nothing` is not a quantity of the tree formulation"),
         (("export", "iiwa", "mass", "--formulation", "x"), "there is no formulation `x`"),
         (("export", "iiwa", "mass", "--single"), "`--single` is for law, plant and loop of a"),

@@ -13,7 +13,7 @@ from framefree.cli.arguments import (
     scenario_of,
 )
 from framefree.cli.printing import err, out
-from framefree.errors import FramefreeError
+from framefree.errors import FramefreeError, near
 
 BLOCKS = ("law", "plant", "loop")
 FORMATS = ("c", "fmu")
@@ -62,6 +62,8 @@ def export(
         options = {"key": key, "single": single, "own_name": own_name, "steps": steps}
         _export_scenario(scenario_of(name, settings or [], plant), what, target, form, **options)
         return
+    if asked := near(what, BLOCKS):
+        raise FramefreeError(f"there is nothing called `{what}` to export; {asked}".rstrip())
     refused = {"--format fmu": form != "c", "--run": key, "--single": single, "--steps": steps}
     for option, used in refused.items():
         if used:
