@@ -2,9 +2,10 @@
 
 Chromium, driven by Playwright, looks at a seven-joint arm that runs live. From a pointer event that
 drags the handle to the first state in the page that was computed with it: event, raycast, message,
-loop, message, scene. What is drawn into the picture is left out (draw calls of WebGL are switched
-off), as a machine without a graphics processor draws in software, which is not what is measured.
-Then three pages look on while the loop keeps time; then a chain of a thousand bodies moves.
+loop, message, scene. What is drawn into the picture is left out (calls of WebGL that draw or clear
+are switched off, and the page is put together without it), as a machine without a graphics
+processor draws in software, which is not what is measured. Then three pages look on while the loop
+keeps time; then a chain of a thousand bodies moves.
 """
 
 import shutil
@@ -27,6 +28,7 @@ FLAGS = (
     "--no-sandbox",
     "--use-angle=swiftshader",
     "--enable-unsafe-swiftshader",
+    "--disable-gpu-compositing",
     "--disable-background-networking",
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
 )
@@ -41,8 +43,10 @@ BODIES, MOVED = 1000, 8.0
 LONG = 180_000
 
 NO_DRAWING = """
+const names = ["drawArrays", "drawElements", "drawArraysInstanced", "drawElementsInstanced",
+  "drawRangeElements", "clear", "clearBufferfv", "clearBufferfi", "blitFramebuffer"];
 for (const kind of [WebGLRenderingContext, WebGL2RenderingContext])
-  for (const name of ["drawArrays", "drawElements", "drawArraysInstanced", "drawElementsInstanced"])
+  for (const name of names)
     if (name in kind.prototype) kind.prototype[name] = function () {};
 """
 WATCH = """

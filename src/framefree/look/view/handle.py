@@ -12,13 +12,15 @@ The attitude follows by the logarithm in the same way.
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from framefree.control.references.base import Reference
-from framefree.geometry import batch, quaternion, se3, so3
+from framefree.geometry import quaternion, se3, so3
+from framefree.kernel import Kernel, compile
 from framefree.machine.parameters import Parameters
 
 Matrix = Any
@@ -96,6 +98,7 @@ class HandleFilter:
     def __init__(self, name: str, position: Any, wxyz: Any, rate: float) -> None:
         self.name, self.rate = name, rate
         self._first = np.array(position, float), np.array(wxyz, float)
+        self._names = tuple(f"{name}.{part}" for part in _PLACES)
         self._lock = threading.Lock()
         self.reset()
 
@@ -103,8 +106,7 @@ class HandleFilter:
         """Put handle and what follows it back to where they were at first."""
         with self._lock:
             self.target = self._first
-            self._p, self._v = self._first[0].copy(), np.zeros(3)
-            self._R, self._w = batch.rotation(self._first[1]), np.zeros(3)
+            self._state = (self._first[0], np.zeros(3), self._first[1], np.zeros(3))
 
     def move(self, position: Any, wxyz: Any) -> None:
         """Take note of where the handle is."""
@@ -113,27 +115,33 @@ class HandleFilter:
 
     def __call__(self, t: float, seconds: float) -> Mapping[str, float]:
         """Return the live numbers for the piece from t on, and move to its end."""
-        from scipy.spatial.transform import Rotation
-
         with self._lock:
-            goal, wxyz = self.target
-            rate = self.rate
-            e = self._p - goal
-            behind = Rotation.from_matrix(batch.rotation(wxyz).T @ self._R).as_rotvec()
-            bend = -2 * rate * self._v - rate**2 * e
-            change = -2 * rate * self._w - rate**2 * behind
-            q = Rotation.from_matrix(self._R).as_quat()[[3, 0, 1, 2]]
-            values = np.concatenate([[t], self._p, self._v, bend, q, self._w, change])
-            e, self._v = _critical(e, self._v, rate, seconds)
-            self._p = goal + e
-            behind, self._w = _critical(behind, self._w, rate, seconds)
-            self._R = batch.rotation(wxyz) @ Rotation.from_rotvec(behind).as_matrix()
-        return {f"{self.name}.{part}": float(v) for part, v in zip(_PLACES, values, strict=True)}
+            now = self._state
+            steps = np.array([self.rate, seconds])
+            bend, change, *self._state = _follower()(*now, *self.target, steps)
+        p, v, q, w = now
+        values = np.concatenate([[t], p, v, bend, q, w, change])
+        return dict(zip(self._names, values.tolist(), strict=True))
 
 
-def _critical(
-    e: np.ndarray, v: np.ndarray, rate: float, seconds: float
-) -> tuple[np.ndarray, np.ndarray]:
+@cache
+def _follower() -> Kernel:
+    """Return what follows a handle as a kernel: accelerations now, and the state after a time."""
+    p, v, w, goal = (ca.SX.sym(name, 3) for name in ("p", "v", "w", "goal"))
+    q, wxyz, steps = ca.SX.sym("q", 4), ca.SX.sym("wxyz", 4), ca.SX.sym("steps", 2)
+    rate, seconds = steps[0], steps[1]
+    e = p - goal
+    behind = quaternion.log(quaternion.product(quaternion.conjugate(wxyz), q))
+    bend, change = (-2 * rate * b - rate**2 * a for a, b in ((e, v), (behind, w)))
+    e, v_after = _critical(e, v, rate, seconds)
+    behind, w_after = _critical(behind, w, rate, seconds)
+    q_after = quaternion.normalise(quaternion.product(wxyz, quaternion.exp(behind)))
+    inputs = [p, v, q, w, goal, wxyz, steps]
+    outputs = [bend, change, goal + e, v_after, q_after, w_after]
+    return compile(ca.Function("follow_handle", inputs, outputs))
+
+
+def _critical(e: Matrix, v: Matrix, rate: Matrix, seconds: Matrix) -> tuple[Matrix, Matrix]:
     """Return error and velocity of a critically damped system after a time."""
-    both, decay = v + rate * e, np.exp(-rate * seconds)
+    both, decay = v + rate * e, ca.exp(-rate * seconds)
     return (e + both * seconds) * decay, (v - rate * both * seconds) * decay

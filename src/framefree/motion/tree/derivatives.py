@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import casadi as ca
+import numpy as np
 
 from framefree.machine import Free, Machine, PairForce
 from framefree.motion import forces
@@ -88,15 +89,19 @@ class TreeSlopes:
         a, inverse = self.acceleration(force), self.inverse_mass
         by_x, by_v = self.rigid.slopes(a)
         rest_by_x, rest_by_v = self._rest_slopes(a)
-        fall = ca.SX(*by_x.shape)
+        nv = self.machine.nv
+        fall, turn = ca.SX(*by_x.shape), ca.SX(*by_v.shape)
         for link in self.links:
             if self._flies(link):
-                # Turning the whole machine turns gravity in its axes, and nothing else.
-                by_x[:, link.v] = ca.SX(self.machine.nv, 6)
+                # Turning the whole machine turns gravity in its axes, and nothing else. Giving all
+                # bodies one more velocity changes no acceleration but as its axes turn.
+                linear, angular = link.v.start + np.arange(3), link.v.start + 3 + np.arange(3)
+                by_x[:, link.v], by_v[:, linear] = ca.SX(nv, 6), ca.SX(nv, 3)
                 g = link.step(self.state.x).into(self.state.equations.gravity_vector)
-                fall[link.v.start : link.v.start + 3, link.v.start + 3 : link.v.stop] = wed(g)
-        by_x, by_v = ca.sparsify(by_x) + rest_by_x, by_v + rest_by_v
-        return fall - inverse.times(by_x), -inverse.times(by_v), inverse.matrix
+                fall[linear, angular] = wed(g)
+                turn[linear, linear] = -wed(self.state.v[angular])
+        by_x, by_v = ca.sparsify(by_x) + rest_by_x, ca.sparsify(by_v) + rest_by_v
+        return fall - inverse.times(by_x), turn - inverse.times(by_v), inverse.matrix
 
     def _flies(self, link: Link) -> bool:
         """Whether a link is the free root of bodies without rotor or fluid against the world."""
