@@ -63,7 +63,8 @@ class Description(Part):
         for name in _SEQUENCES:
             given = getattr(self, name)
             if isinstance(given, str) or not isinstance(given, Iterable):
-                raise MachineError(f"`{name}` must be a list, got {given!r}")
+                shown = given if given is None else type(given).__name__
+                raise MachineError(f"`{name}` must be a list, got {shown}")
             set_field(self, name, tuple(given))
         with problems.at():
             set_field(self, "gravity", vector(self.gravity, "`gravity`"))

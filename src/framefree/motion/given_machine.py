@@ -45,4 +45,6 @@ def _got(machine: Any) -> str:
     if callable(machine):
         name = getattr(machine, "__name__", type(machine).__name__)
         return f"the function {name}: call it first"
-    return f"{machine!r} ({type(machine).__name__})"
+    shown = " ".join(repr(machine).split())
+    shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
+    return f"{shown} ({type(machine).__name__})"
