@@ -85,6 +85,7 @@ def test_help_of_a_scenario_lists_its_settings():
     assert "-4.61538" in done.stdout
     assert "Step of the integrator, s." in done.stdout
     assert "----" not in done.stdout
+    assert "settling_s" not in done.stdout
     assert "-4.61538" not in framefree_command("run", "--help").stdout
 
 

@@ -73,6 +73,7 @@ MISTAKES = {
     "`joints` must be a list, got Joint": lambda arm: Machine([body()], joint()),
     "`motors` takes joints, .* got 'hinge'": lambda arm: ff.machine.motors("hinge"),
     "`motors` takes joints, .* got Machine": lambda arm: ff.machine.motors(arm),
+    "`other` must be a Machine, got None": lambda arm: arm.merge(None),
     "`rng` must be a generator of NumPy": lambda arm: arm.random(3),
     "`stiffness` must be real numbers, got None": lambda arm: ff.control.PDGravity(arm, None, 1.0),
     "`stiffness` must be real numbers, got '1'": lambda arm: ff.control.PDGravity(arm, "1", 1.0),

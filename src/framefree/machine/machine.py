@@ -211,6 +211,8 @@ class Machine(Description):
         pose : pose
             The other's world seen from that frame; default the identity.
         """
+        if not isinstance(other, Machine):
+            raise MachineError(f"`other` must be a Machine, got {other!r}")
         base, theirs = self.numeric, other.numeric
         joined = replace(base, **edit.merged(base, theirs, prefix, at, pose))
         paths = [path for path in self.parameters.names]
