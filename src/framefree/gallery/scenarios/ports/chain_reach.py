@@ -128,15 +128,15 @@ class ChainReach(Scenario):
 
     def run(self, progress: bool | None = None) -> Outcome:
         """Simulate a short and a long chain (0 leaves one out)."""
+        if not (self.short or self.long) or self.placements < 0:
+            raise FramefreeError(
+                f"`{self.name}` needs a short or a long chain, and 0 or more `placements`"
+            )
         cases = {
             name: _ReachCase(self, ReachSetting(bodies), name, progress)
             for name, bodies in (("short", self.short), ("long", self.long))
             if bodies
         }
-        if not cases or self.placements < 0:
-            raise FramefreeError(
-                f"`{self.name}` needs a short or a long chain, and 0 or more `placements`"
-            )
         metrics: dict[str, Any] = {}
         for name, case in cases.items():
             metrics |= {f"{name}_{key}": value for key, value in case.metrics.items()}
