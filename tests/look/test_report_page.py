@@ -251,7 +251,12 @@ def test_promises_are_written_on_their_natural_side():
     assert tight.measured != tight.limit.removeprefix("at most ")
     assert (of.measured, of.limit) == ("255 W", "at least 1 W")
     none, some = Promise("failures", 0, 0), Promise("failures", 3, 0)
-    assert (none.measured, none.limit, some.measured, some.limit) == ("none", "none", "3", "none")
+    assert (none.measured, none.limit, some.measured, some.limit) == (
+        "none",
+        "none may be",
+        "3",
+        "none may be",
+    )
     assert Promise("never positive", -2.0, 0.0, "W").limit == "at most 0 W"
 
 

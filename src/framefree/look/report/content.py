@@ -223,7 +223,7 @@ class Promise:
         if self.fact:
             return ""
         if self._none:
-            return "none"
+            return "none may be"
         return f"{'at least' if self.least else 'at most'} {self._with_unit(self.bound)}"
 
     @property
