@@ -86,6 +86,7 @@ def test_help_of_a_scenario_lists_its_settings():
     assert "Step of the integrator, s." in done.stdout
     assert "----" not in done.stdout
     assert "settling_s" not in done.stdout
+    assert "energy_drift_j" in done.stdout  # said of several scenarios, by a base
     assert "-4.61538" not in framefree_command("run", "--help").stdout
 
 

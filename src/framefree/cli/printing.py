@@ -37,7 +37,8 @@ def print_result(result: "Result") -> None:
 def print_scenario(name: str) -> None:
     """Print what a scenario shows, and its settings with their defaults."""
     from framefree.gallery.scenarios import SCENARIOS
-    from framefree.look.report.prose import meanings, said_of
+    from framefree.gallery.shared.scenario import Scenario
+    from framefree.look.report.prose import said_of
 
     scenario = SCENARIOS[name]
     for paragraph in inspect.cleandoc(scenario.__doc__ or "").split("\n\n"):
@@ -53,7 +54,7 @@ def print_scenario(name: str) -> None:
     out.print(table)
     out.print()
     table = Table("metric", "meaning", box=None, title=f"metrics of {name}", title_justify="left")
-    for key, meaning in meanings(scenario.__doc__ or "", ("Metrics",)).items():
+    for key, meaning in said_of(scenario, "Metrics", below=Scenario).items():
         table.add_row(Text(key, style="bold"), Text(meaning))
     out.print(table)
 

@@ -115,3 +115,36 @@ class ChainScenario(Scenario):
     ignoring_joints_*
         The same, or the error named, under the law as printed, which ignores the joints.
     """
+
+
+@dataclass(frozen=True)
+class ConservativeScenario(Scenario):
+    """A machine that nothing drives or brakes.
+
+    Metrics
+    -------
+    energy_drift_j
+        Largest change of the energy, which nothing should change.
+    """
+
+
+@dataclass(frozen=True)
+class PoledScenario(Scenario):
+    """A machine whose small errors have poles.
+
+    Metrics
+    -------
+    slowest_pole
+        Real part of the slowest pole, 1/s: negative means that errors decay.
+    """
+
+
+@dataclass(frozen=True)
+class OscillatorScenario(Scenario):
+    """Arms whose errors of position are to move like an oscillator.
+
+    Metrics
+    -------
+    closed_form_error_m
+        Largest difference of the error of position to the closed form of an oscillator.
+    """

@@ -129,12 +129,6 @@ class Scenario(ABC):
     lyapunov_rate_error
         By how much the rate of the Lyapunov function V misses the one that the proof
         states, relative.
-    energy_drift_j
-        Largest change of the energy, which nothing should change.
-    slowest_pole
-        Real part of the slowest pole, 1/s: negative means that errors decay.
-    closed_form_error_m
-        Largest difference of the error of position to the closed form of an oscillator.
     """
 
     name: ClassVar[str]

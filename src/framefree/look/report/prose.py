@@ -105,10 +105,13 @@ def metric_name(key: str) -> tuple[str, str]:
     return key.replace("_", " "), ""
 
 
-def said_of(kind: type, *sections: str) -> dict[str, str]:
-    """Return what sections of the docstrings of a class and its bases say, its own first."""
+def said_of(kind: type, *sections: str, below: type = object) -> dict[str, str]:
+    """Return what sections of the docstrings of a class and its bases say, its own first.
+
+    Only of classes below a base: what that base and its own bases say is left out.
+    """
     said: dict[str, str] = {}
-    for part in kind.__mro__:
+    for part in kind.__mro__[: kind.__mro__.index(below)]:
         own = meanings(part.__dict__.get("__doc__") or "", sections)
         said |= {name: words for name, words in own.items() if name not in said}
     return said

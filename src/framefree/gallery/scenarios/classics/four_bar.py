@@ -7,7 +7,8 @@ import numpy as np
 
 from framefree.gallery.machines.classics import four_bars, four_bars_at
 from framefree.gallery.scenarios.classics.closed_forms import swinging_over
-from framefree.gallery.shared.scenario import Outcome, Promise, Scenario
+from framefree.gallery.shared.metrics import ConservativeScenario
+from framefree.gallery.shared.scenario import Outcome, Promise
 from framefree.look.report import Animation, Figure, Line
 from framefree.machine import Machine
 from framefree.motion import equations
@@ -22,7 +23,7 @@ CLEAR = 0.02
 
 
 @dataclass(frozen=True)
-class FourBar(Scenario):
+class FourBar(ConservativeScenario):
     """Linkages that go flat twice a turn, where their constraints lose rank.
 
     Parallelograms of rods of 1 kg and 1 m, pushed over from upright. Whenever all rods lie on one

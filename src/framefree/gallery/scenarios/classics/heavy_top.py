@@ -7,8 +7,9 @@ import numpy as np
 
 from framefree.gallery.machines.classics import heavy_top
 from framefree.gallery.scenarios.classics.closed_forms import lagrange_top
+from framefree.gallery.shared.metrics import ConservativeScenario
 from framefree.gallery.shared.rotations import angle_between
-from framefree.gallery.shared.scenario import Outcome, Promise, Scenario
+from framefree.gallery.shared.scenario import Outcome, Promise
 from framefree.geometry import batch
 from framefree.look.report import Animation, Figure, Line
 from framefree.machine import Machine
@@ -36,7 +37,7 @@ PUBLISHED = np.array([
 
 
 @dataclass(frozen=True)
-class HeavyTop(Scenario):
+class HeavyTop(ConservativeScenario):
     """A spinning top on a pivot, against its closed form and published numbers.
 
     The benchmark of the literature on integrators: a disc of 15 kg on a rod of 1 m, let go with its

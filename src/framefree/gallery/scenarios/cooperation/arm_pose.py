@@ -9,14 +9,15 @@ import numpy as np
 from framefree.control.references.frames import FramePath
 from framefree.control.tasks import FrameControl, TaskControl
 from framefree.gallery.machines.dual_arm import six_joint_arm
-from framefree.gallery.shared.scenario import Outcome, Promise, Scenario
+from framefree.gallery.shared.metrics import OscillatorScenario
+from framefree.gallery.shared.scenario import Outcome, Promise
 from framefree.geometry import euler
 from framefree.look.report import Animation, Figure
 from framefree.simulate import simulate
 
 
 @dataclass(frozen=True)
-class ArmPose(Scenario):
+class ArmPose(OscillatorScenario):
     """A six-joint arm brings its hand to a pose, with control as a constraint.
 
     The wanted motion of the hand is a constraint on the joint accelerations, and the motors give

@@ -8,13 +8,14 @@ import numpy as np
 from framefree.control.tasks import RigidCoupling, TaskControl
 from framefree.gallery.machines.dual_arm import six_joint_arm
 from framefree.gallery.scenarios.cooperation.arm_pose import decay
-from framefree.gallery.shared.scenario import Outcome, Promise, Scenario
+from framefree.gallery.shared.metrics import OscillatorScenario
+from framefree.gallery.shared.scenario import Outcome, Promise
 from framefree.look.report import Animation, Figure
 from framefree.simulate import Run, simulate
 
 
 @dataclass(frozen=True)
-class TwoArms(Scenario):
+class TwoArms(OscillatorScenario):
     """Two arms that fall, coupled as if they held one body.
 
     Nothing but the coupling acts on the arms: their motors give the forces of the constraint, and

@@ -10,7 +10,8 @@ from framefree.control.prototype.matched import MatchedPrototype, matched_protot
 from framefree.control.references import Hold
 from framefree.errors import FramefreeError
 from framefree.gallery.machines.balancing import cart_pole
-from framefree.gallery.shared.scenario import Outcome, Promise, Scenario
+from framefree.gallery.shared.metrics import PoledScenario
+from framefree.gallery.shared.scenario import Outcome, Promise
 from framefree.look.report import Animation, Figure, Line
 from framefree.simulate import Run, simulate
 from framefree.simulate.attraction import RunsFromStarts, confirmed
@@ -21,7 +22,7 @@ BEYOND = 3.0
 
 
 @dataclass(frozen=True)
-class CartPole(Scenario):
+class CartPole(PoledScenario):
     """A pole on a cart is caught from 20 degrees by a prototype that a solver finds.
 
     Two velocities, one input. The solver finds inertia, damping and stiffness between the pole and

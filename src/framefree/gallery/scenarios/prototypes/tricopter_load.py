@@ -24,7 +24,8 @@ from framefree.gallery.machines.multicopter_load import (
     tricopter_with_load,
 )
 from framefree.gallery.scenarios.prototypes.flights import errors
-from framefree.gallery.shared.scenario import Outcome, Promise, Scenario
+from framefree.gallery.shared.metrics import PoledScenario
+from framefree.gallery.shared.scenario import Outcome, Promise
 from framefree.geometry import Moments
 from framefree.look.report import Animation, Figure
 from framefree.machine import Machine
@@ -129,7 +130,7 @@ class LoadCarrierLaw(Law):
 
 
 @dataclass(frozen=True)
-class TricopterLoad(Scenario):
+class TricopterLoad(PoledScenario):
     """A tricopter carries a load on a rod from place to place.
 
     The plant has eight bodies: craft, three arms turned by servos, three spinning propellers, and
