@@ -102,6 +102,54 @@ def test_what_is_not_a_number_has_no_solution(part):
     assert found[4].reshape(-1, 4)[:, 3].min() == -1
 
 
+BAD_SHAPES = {
+    "a word among rows": ((3, ("a",)), "`ends` must be numbers of rows"),
+    "one number of rows": ((3, 5), "`ends` must be numbers of rows"),
+    "rows that are not whole": ((3, (2.0,)), "`ends` must be numbers of rows"),
+    "levels that fall": ((3, (2, 1)), "`ends` must not fall"),
+    "no rows": ((3, (0,)), "`ends` must not fall, and end with a row"),
+    "no levels": ((3, ()), "`ends` must be numbers of rows"),
+    "a word of variables": (("x", (2,)), "`n` must be a number of variables"),
+    "half a variable": ((3.5, (2,)), "`n` must be a number of variables"),
+    "no variables": ((0, (2,)), "`n` must be a number of variables"),
+    "far too many": ((10**9, (2,)), "`n` must be a number of variables, 1 to 1000"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_SHAPES)
+def test_shapes_that_are_refused(case):
+    shape, message = BAD_SHAPES[case]
+    with pytest.raises(ControlError, match=message):
+        HierarchyKernel(*shape)
+
+
+BAD_ARGUMENTS = {
+    "words": ({"Y": "a"}, "`Y` must be numbers"),
+    "rows of two lengths": ({"Y": [[1, 2, 3], [1, 2]]}, "`Y` must be numbers"),
+    "complex numbers": ({"upper": np.ones(4) * 1j}, "`upper` must be numbers"),
+    "nothing": ({"lower": None}, r"`lower` must have shape \(4,\)"),
+    "too few": ({"status": np.zeros(2)}, r"`status` must have shape \(4,\)"),
+    "no bound at all": ({"lower": np.full(4, np.inf)}, "`lower` must be below inf"),
+    "one rest for all": ({"rest": 1.0}, r"`rest` must have shape \(3,\)"),
+    "two distances": ({"farthest": [1.0, 2.0]}, r"`farthest` must have shape \(\)"),
+    "a negative distance": ({"farthest": -1.0}, "`farthest` must not be negative"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_ARGUMENTS)
+def test_arguments_that_are_refused(case):
+    given, message = BAD_ARGUMENTS[case]
+    program = {"Y": np.ones((4, 3)), "lower": np.zeros(4), "upper": np.ones(4)}
+    with pytest.raises(ControlError, match=message):
+        HierarchyKernel(3, (2, 4))(**(program | given))
+
+
+@pytest.mark.parametrize("threshold", ["a", -1.0, np.nan, np.inf, None])
+def test_thresholds_that_are_refused(threshold):
+    with pytest.raises(ControlError, match="`threshold` must be"):
+        HierarchyKernel(3, (2,), threshold=threshold)
+
+
 def test_random_hierarchies(kernel):
     assert check(kernel, range(60)) < 150
 

@@ -1,18 +1,23 @@
 """Programs of levels in strict order, compiled and called with NumPy arrays."""
 
-import operator
-from typing import NamedTuple
+from collections.abc import Sequence
+from itertools import pairwise
+from numbers import Integral
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from framefree.control.law import ControlError
 from framefree.control.qp.lexicographic import PARTS, program
+from framefree.control.shared.gains import as_numbers
 from framefree.kernel import Kernel
 from framefree.kernel.loops import Calls
 from framefree.rounding import rounding
 
 TOLERANCE = rounding(1e-10)
 """Share of a row, left after those above it, below which it counts as dependent on them."""
+LARGEST = 1000
+"""Most variables, and most rows, of a program."""
 
 
 class HierarchySolution(NamedTuple):
@@ -68,15 +73,20 @@ class HierarchyKernel:
         leads far from rest; 0: never.
     """
 
-    def __init__(self, n: int, ends: tuple[int, ...], *, threshold: float = 0.0) -> None:
-        ends = tuple(operator.index(end) for end in ends)
-        if n < 1 or not ends or any(b < a for a, b in zip((0, *ends), ends, strict=False)):
-            raise ControlError(f"a program needs variables and levels that grow, got {n}, {ends}")
-        self.n, self.m, self.levels = n, max(ends[-1], 1), len(ends) + 1
-        self.ends = ends if ends[-1] else (*ends[:-1], 1)
-        self.width = -(-n // 4) * 4
-        self.kernel: Kernel = _compiled(n, self.ends, threshold > 0)
-        self.threshold = threshold
+    def __init__(self, n: int, ends: Sequence[int], *, threshold: float = 0.0) -> None:
+        if not _counts([n]) or n < 1:
+            raise ControlError(f"`n` must be a number of variables, 1 to {LARGEST}, got {n!r}")
+        if not _counts(ends):
+            raise ControlError(f"`ends` must be numbers of rows, 0 to {LARGEST}, got {ends!r}")
+        self.n, self.ends = int(n), tuple(int(end) for end in ends)
+        if any(b < a for a, b in pairwise(self.ends)) or not self.ends[-1]:
+            raise ControlError(f"`ends` must not fall, and end with a row at least, got {ends!r}")
+        self.m, self.levels = self.ends[-1], len(self.ends) + 1
+        self.width = -(-self.n // 4) * 4
+        self.threshold = float(_floats(threshold, (), "threshold"))
+        if not 0 <= self.threshold < np.inf:
+            raise ControlError(f"`threshold` must be a share from 0 on, got {threshold}")
+        self.kernel: Kernel = _compiled(self.n, self.ends, self.threshold > 0)
 
     def __call__(
         self,
@@ -94,7 +104,8 @@ class HierarchyKernel:
         Parameters
         ----------
         Y, lower, upper : (m, n), (m,), (m,), or batches
-            Equations have equal bounds; bounds may be infinite.
+            Equations have equal bounds; bounds may be infinite. A row whose lower bound is above
+            the upper one is an equation with the mean of the two.
         start, status : (n,), (m,), optional
             Solution and status of a program nearby.
         rest : (n,), optional
@@ -102,26 +113,32 @@ class HierarchyKernel:
         farthest : float
             How far from rest a level may lead without damping.
         """
-        Y = np.asarray(Y, float)
-        if Y.shape[-2:] != (self.m, self.n):
-            raise ControlError(f"`Y` must have shape {(self.m, self.n)}, got {Y.shape}")
+        Y = _floats(Y, (self.m, self.n), "Y")
+        lower, upper = (
+            _floats(bound, (self.m,), name) for bound, name in ((lower, "lower"), (upper, "upper"))
+        )
         if not np.isfinite(Y).all() or np.isnan(lower).any() or np.isnan(upper).any():
             raise ControlError("`Y` must be finite, and `lower` and `upper` must be numbers")
+        if (lower == np.inf).any() or (upper == -np.inf).any():
+            raise ControlError("`lower` must be below inf and `upper` above -inf")
         wide = np.zeros((*Y.shape[:-1], self.width))
         wide[..., : self.n] = Y
         pull = np.zeros(self.width)
         if rest is not None:
-            pull[: self.n] = rest
+            pull[: self.n] = _floats(rest, (self.n,), "rest", batch=False)
+        reach = _floats(farthest, (), "farthest", batch=False)
+        if not reach >= 0 or not np.isfinite(pull).all():
+            raise ControlError("`farthest` must not be negative, and `rest` must be finite")
         values = self.kernel(
             wide.reshape(*Y.shape[:-2], -1),
-            np.asarray(lower, float),
-            np.asarray(upper, float),
+            lower,
+            upper,
             pull,
             pull,
-            np.full(1, farthest),
+            np.full(1, reach),
             np.full(1, self.threshold),
-            np.zeros(self.n) if start is None else start,
-            np.zeros(self.m) if status is None else status,
+            np.zeros(self.n) if start is None else _floats(start, (self.n,), "start"),
+            np.zeros(self.m) if status is None else _floats(status, (self.m,), "status"),
         )
         z, slack, multipliers, after, info, steps = values
         parts = np.moveaxis(info.reshape(*info.shape[:-1], self.levels, PARTS), -1, 0)
@@ -137,6 +154,25 @@ class HierarchyKernel:
             parts[3],
             steps[..., 0],
         )
+
+
+def _counts(values: Any) -> bool:
+    """Tell whether these are whole numbers, at least one, that a program may have of something."""
+    return (
+        isinstance(values, Sequence | np.ndarray)
+        and len(values) > 0
+        and all(isinstance(one, Integral) and not isinstance(one, bool) for one in values)
+        and all(0 <= int(one) <= LARGEST for one in values)
+    )
+
+
+def _floats(value: Any, shape: tuple[int, ...], name: str, *, batch: bool = True) -> np.ndarray:
+    """Return an array of a shape, or a batch of them."""
+    numbers = as_numbers(value, name)
+    start = numbers.ndim - len(shape)
+    if start not in ((0, 1) if batch and shape else (0,)) or numbers.shape[start:] != shape:
+        raise ControlError(f"`{name}` must have shape {shape}, got {numbers.shape}")
+    return numbers
 
 
 def _compiled(n: int, ends: tuple[int, ...], damps: bool) -> Kernel:

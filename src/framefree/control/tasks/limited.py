@@ -32,7 +32,7 @@ from framefree.kernel.loops import Block, Calls
 from framefree.machine import Machine
 
 DAMPED_ABOVE = 100.0
-"""Acceleration, m/s^2, above which it is."""
+"""Default of `damped_above`, m/s^2: levels that ask for less are met exactly, never damped."""
 
 
 @dataclass(frozen=True)
