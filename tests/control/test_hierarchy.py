@@ -124,9 +124,9 @@ def test_shapes_that_are_refused(case):
 
 
 BAD_ARGUMENTS = {
-    "words": ({"Y": "a"}, "`Y` must be numbers"),
-    "rows of two lengths": ({"Y": [[1, 2, 3], [1, 2]]}, "`Y` must be numbers"),
-    "complex numbers": ({"upper": np.ones(4) * 1j}, "`upper` must be numbers"),
+    "words": ({"Y": "a"}, "`Y` must be real numbers"),
+    "rows of two lengths": ({"Y": [[1, 2, 3], [1, 2]]}, "`Y` must be real numbers"),
+    "complex numbers": ({"upper": np.ones(4) * 1j}, "`upper` must be real numbers"),
     "nothing": ({"lower": None}, r"`lower` must have shape \(4,\)"),
     "too few": ({"status": np.zeros(2)}, r"`status` must have shape \(4,\)"),
     "no bound at all": ({"lower": np.full(4, np.inf)}, "`lower` must be below inf"),

@@ -236,5 +236,5 @@ def test_refused():
     machine = pendulum(1, kinds=[Helical("z", pitch=0.1)])
     with pytest.raises(SimulationError, match=r"MuJoCo cannot be the plant: .*helical"):
         simulate(machine, duration=0.1, dt=1e-3, plant="mujoco")
-    with pytest.raises(SimulationError, match='the integrators "rk4" and "euler"'):
+    with pytest.raises(SimulationError, match='the integrators "rk4", "euler" and "implicit"'):
         simulate(pendulum(), duration=0.1, dt=1e-3, plant="mujoco", integrator="midpoint")

@@ -146,8 +146,6 @@ class SimulationOptions:
         """Return the options with an integrator, chosen where the user has not; and why."""
         if self.integrator is not None:
             return replace(self, choice="as asked for")
-        if self.plant == "mujoco":
-            return replace(self, integrator=EXPLICIT, choice="the default with MuJoCo")
         plant = scene.machine if self.stops is None else self.stops.on(scene.machine)
         motion = unstable_motion(
             plant, np.atleast_2d(scene.parameters)[0], np.atleast_2d(scene.x), self.dt

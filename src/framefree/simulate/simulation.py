@@ -119,7 +119,8 @@ def simulate(
         "rk4", "euler", "midpoint", "implicit" or "adaptive".
         By default "rk4", or "implicit" where servos, dampers or springs of the machine are too fast
         for it at this step; `run.meta["integrator_choice"]` says why. "implicit" is of second
-        order, stable however stiff they are. MuJoCo has "rk4" and "euler".
+        order, stable however stiff they are. MuJoCo has "rk4", "euler" and "implicit": its
+        `implicitfast`, with dry friction of joints at the end of each step.
     control_dt : float, optional
         Control period in s, a multiple of dt, over which the command is held. Without, the law is
         evaluated at every stage of the integrator (with MuJoCo: at every step).

@@ -19,6 +19,7 @@ import numpy as np
 
 from framefree.control.shared.allocation import Allocated, Allocation
 from framefree.control.shared.frames import Frames
+from framefree.control.shared.held_resistance import held_resistance, resistance_range
 from framefree.control.shared.input_map import InputMap, rank, unreached_directions
 from framefree.control.shared.model import Model, at_configurations
 from framefree.control.tasks.base import Task, TaskRows
@@ -53,7 +54,9 @@ class Assembly:
         v: Matrix,
         reference: Mapping[str, Matrix],
         memory: Matrix | None = None,
+        period: float | None = None,
     ) -> None:
+        self._period = period
         self.model = Model(machine if held is None else held.opened(machine))
         self.state = self.model.at(x, v)
         self.frames = Frames(self.state.tree)
@@ -112,10 +115,20 @@ class Assembly:
         """Forces (n) that motors give so that hands press the held body."""
         return ca.SX(self.n, 1) if self.grip is None else self.grip.offset
 
-    def inputs(self, a: Matrix) -> Allocated:
-        """Return the inputs of least squares for an acceleration, and what they do not give."""
-        force = self.motor_forces(self.M @ a + self.bias) + self.pressure
+    def inputs(self, a: Matrix, by_motors: Matrix = None) -> Allocated:
+        """Return the inputs of least squares for an acceleration, and what they do not give.
+
+        `by_motors` is the acceleration less what contacts add to it, where there are any.
+        """
+        tau = self.M @ (a if by_motors is None else by_motors) + self.bias
+        force = self.motor_forces(tau + self._held_resistance(a)) + self.pressure
         return self._allocation(self.state, force, self._metric)
+
+    def _held_resistance(self, a: Matrix) -> Matrix:
+        """Return forces (n) that make up for what joints resist while inputs are held."""
+        joints = self.joints.A @ a + self.joints.b
+        tree, machine = self.state.tree, self.model.machine
+        return self.state.reduced(held_resistance(machine, tree, joints, self._period))
 
     @property
     def _metric(self) -> Matrix:
@@ -126,11 +139,22 @@ class Assembly:
         """Forces (n) that inputs must give at zero acceleration: B u = idle_force."""
         return self.motor_forces(self.bias) + self.pressure - self.state.input_bias
 
-    @property
-    def input_rows(self) -> Level:
-        """Inputs as rows of the acceleration: u = A a + b."""
+    def input_rows(self) -> tuple[Level, Matrix, Matrix]:
+        """Return inputs as rows of the acceleration, and what they may be beside it (nu), (nu).
+
+        A a + b + least <= u <= A a + b + most, for what joints resist while inputs are held.
+        """
         inputs: InputMap = self._allocation.map(self.state.B, self._metric)
-        return Level(inputs.least(self.motor_forces(self.M)), inputs.least(self.idle_force))
+        tree, machine = self.state.tree, self.model.machine
+        slope, least, most = resistance_range(machine, tree, self._period)
+        E = ca.SX(self.state.E)
+        M = self.M + self.state.reduced(ca.diag(slope) @ E) if slope.nnz() else self.M
+        rows = Level(inputs.least(self.motor_forces(M)), inputs.least(self.idle_force))
+        if not (least.nnz() or most.nnz()):
+            return rows, ca.SX(rows.A.shape[0], 1), ca.SX(rows.A.shape[0], 1)
+        share = inputs.least(self.motor_forces(self.state.reduced(ca.SX.eye(machine.nv))))
+        up, down = ca.fmax(share, 0), ca.fmin(share, 0)
+        return rows, up @ least + down @ most, up @ most + down @ least
 
     def exact(self) -> Level | None:
         """Return the rows of accelerations that the actuators can give: N tau = 0; None if all."""

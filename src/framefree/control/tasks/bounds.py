@@ -43,6 +43,9 @@ NEARLY = rounding(1e-9)
 each other."""
 RESERVE = 5e-3
 """Share of a speed limit kept back for what the plant does within a period that no model tells."""
+EDGE, NARROW = 0.1, 0.01
+"""The same of positions, as a share of the way at full speed in a period, and at most of the range
+of the joint."""
 RECOVERY = 0.5
 """Share of an excess of speed that is taken away in a control period, at most at AT_ONCE."""
 
@@ -67,11 +70,12 @@ class JointLimits:
         a >= -2 k v - k^2 (x - lower),    a <= k (velocity_limit - v)
 
     and likewise on the other side, so that one which is within them stays there; outside of them it
-    comes back no faster than it may move. Of a velocity limit RESERVE is kept back. Torques are
-    held over a control period, in which the acceleration changes; so that this does not add up, a
-    joint that is too fast slows down at the rate `recovery` in place of k. Velocities
-    are limited for every kind of joint, positions of joints with one coordinate. Driven
-    joints whose speed has no limit keep below a ceiling (`framefree.control.tasks.ceiling`).
+    comes back no faster than it may move. Of a velocity limit RESERVE is kept back, of the range of
+    positions EDGE of what a joint moves at most in a control period. Torques are held over it,
+    while the acceleration changes; so that this does not add up, a joint that is too fast slows
+    down at the rate `recovery` in place of k. Velocities are limited for every kind of joint,
+    positions of joints with one coordinate. Driven joints whose speed has no limit keep below a
+    ceiling (`framefree.control.tasks.ceiling`).
 
     Parameters
     ----------
@@ -135,12 +139,12 @@ class JointLimits:
     def _range(
         self, q: Matrix, v: Matrix, lower: float, upper: float, speed: float
     ) -> tuple[Matrix, Matrix]:
-        k = self.approach
+        k, edge = self.approach, self._edge(lower, upper, speed)
         least, most = ca.SX(-np.inf), ca.SX(np.inf)
         if np.isfinite(lower):
-            least = -2 * k * v - k * k * (q - lower)
+            least = -2 * k * v - k * k * (q - lower - edge)
         if np.isfinite(upper):
-            most = -2 * k * v + k * k * (upper - q)
+            most = -2 * k * v + k * k * (upper - edge - q)
         if np.isfinite(speed):
             kept, faster = (1 - RESERVE) * speed, recovery(k, self.period)
             slowest = ca.fmax(-k * (kept + v), -faster * (kept + v))
@@ -151,6 +155,12 @@ class JointLimits:
                 ca.fmin(ca.fmax(a, -self.acceleration), self.acceleration) for a in (least, most)
             )
         return least, most
+
+    def _edge(self, lower: float, upper: float, speed: float) -> float:
+        """Return how far before the ends of its range a joint comes to rest."""
+        if not (self.period and np.isfinite(speed)):
+            return 0.0
+        return min(EDGE * self.period * speed, NARROW * (upper - lower))
 
 
 def recovery(k: float, period: float | None) -> float:
@@ -288,10 +298,11 @@ class BoundedProblem:
         chosen = np.flatnonzero(np.isfinite(lower) | np.isfinite(upper)).tolist()
         if not chosen:
             return []
-        rows = self.parts.input_rows
+        rows, least, most = self.parts.input_rows()
         labels = tuple(f"input: {machine.actuators[k].name}" for k in chosen)
         A, b = rows.A[chosen, :], rows.b[chosen]
-        return [BoundedLevel("inputs", labels, A, lower[chosen] - b, upper[chosen] - b, MOTORS)]
+        low, high = lower[chosen] - least[chosen] - b, upper[chosen] - most[chosen] - b
+        return [BoundedLevel("inputs", labels, A, low, high, MOTORS)]
 
     def _grasps(self) -> list[BoundedLevel]:
         rows, most = self.parts.grasp_rows()

@@ -17,10 +17,10 @@ import casadi as ca
 import numpy as np
 
 from framefree.control.law import ControlError
+from framefree.control.shared.held_resistance import driven_velocities
 from framefree.control.tasks.assembly import Assembly
 from framefree.control.tasks.solvers.base import Level
 from framefree.machine import Machine
-from framefree.motion.actuation import input_matrix
 from framefree.motion.state import State
 
 Matrix = Any
@@ -160,14 +160,14 @@ def watched_joints(
     couplings, but for free bodies. Where joints are `limited` by what else a law does, those with
     a limit of their own are left out.
     """
-    driven = set(ca.sparsify(ca.SX(input_matrix(tree))).sparsity().row())
+    driven = driven_velocities(machine, tree)
     places, speeds = [], []
     for joint in machine.joints:
         for k in range(joint.nv if joint.nv < FREE else 0):
             at = machine.v_slice[joint.name].start + k
             limit = float(np.broadcast_to(joint.velocity_limit, joint.nv)[k])
             known = np.isfinite(limit)
-            if (machine.closed or at in driven) and not (known and limited):
+            if at in driven and not (known and limited):
                 places.append(at)
                 speeds.append(max(fastest, limit) if known else fastest)
     return places, np.array(speeds)

@@ -8,6 +8,7 @@ import numpy as np
 
 from framefree.control.law import AnyLaw, Command, ControlError, Law, Timing
 from framefree.control.shared.allocation import UNITS
+from framefree.control.shared.held_resistance import resists
 from framefree.control.tasks.assembly import Assembly, Levels
 from framefree.control.tasks.base import Task
 from framefree.control.tasks.carried import StandingBase
@@ -97,12 +98,16 @@ class TaskControl(LawOfTasks, Law):
         a motor at every joint.
     fastest : float
         Speed, rad/s or m/s, that no driven joint is made to exceed, however singular its position
-        is, how far out of reach targets are and how tasks conflict; infinite for none. Limits of
-        joints are not obeyed (`LimitedTaskControl` does that), but a faster one counts instead.
+        is, how far out of reach targets are and how tasks conflict; infinite for none. This law
+        does not know limits of motors: where they are too weak for what it asks for, and a run cuts
+        the inputs off (`simulate(..., limits=True)`, the default), joints can exceed this speed
+        several times. `LimitedTaskControl` knows them and keeps below. Nor are limits of joints
+        obeyed; one that is faster counts instead.
     period : float
-        Control period, s, in which speeds may change at once; 0 where the law is evaluated all the
-        time. `simulate`, `step` and `program(period=...)` set it. Without one there is no damping:
-        the law is the closed form itself.
+        Control period, s, in which speeds may change at once and over which motors make up for
+        damping and friction of joints (`framefree.control.shared.held_resistance`); 0 where the law
+        is evaluated all the time. `simulate`, `step` and `program(period=...)` set it. Without one
+        there is neither: the law is the closed form itself.
     contacts : sequence of ContactFrame
         Frames that stand, by which a base without a drive is carried. The machine must not have
         compliant contacts of its own.
@@ -138,7 +143,7 @@ class TaskControl(LawOfTasks, Law):
         self, t: Matrix, x: Matrix, v: Matrix, reference: Mapping[str, Matrix], memory: Matrix
     ) -> Command:
         """Return the inputs at a state."""
-        parts = Assembly(self.machine, self.levels, self.held, x, v, reference, memory)
+        parts = Assembly(self.machine, self.levels, self.held, x, v, reference, memory, self.period)
         rate = None if parts.grip is None or not self.measures else parts.grip.rate
         if not self.contacts:
             a, damped = self._acceleration(parts, parts.problem(self.feasible))
@@ -148,7 +153,8 @@ class TaskControl(LawOfTasks, Law):
             a, damped = self._acceleration(parts, base.problem(self.feasible))
             p = base.forces(a)
             driven = base.by_motors(a, p)
-            inputs, signals = parts.inputs(driven), parts.signals(a, driven) | base.signals(a, p)
+            inputs = parts.inputs(a, driven)
+            signals = parts.signals(a, driven) | base.signals(a, p)
         return Command(inputs.u, {**signals, **inputs.signals, **damped}, rate=rate)
 
     def _acceleration(
@@ -163,7 +169,8 @@ class TaskControl(LawOfTasks, Law):
 
     def timed(self, timing: Timing) -> AnyLaw:
         """Return the law for a control period, in which joints keep below their speeds."""
-        if np.isinf(self.fastest) or approach(timing.period) == approach(self.period):
+        same = np.isinf(self.fastest) or approach(timing.period) == approach(self.period)
+        if timing.period == self.period or (same and not resists(self.machine)):
             return self
         return replace(self, period=timing.period)
 

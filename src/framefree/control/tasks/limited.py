@@ -20,8 +20,10 @@ from framefree.control.law import (
 from framefree.control.qp.hierarchy import TOLERANCE
 from framefree.control.qp.lexicographic import PARTS, program
 from framefree.control.shared.gains import positive
+from framefree.control.shared.held_resistance import resists
+from framefree.control.shared.limits import clipped
 from framefree.control.tasks.assembly import Assembly
-from framefree.control.tasks.bounds import BoundedProblem, JointLimits, recovery
+from framefree.control.tasks.bounds import BoundedProblem, JointLimits
 from framefree.control.tasks.ceiling import FASTEST, approach, check_fastest, widened
 from framefree.control.tasks.held import HeldObject
 from framefree.control.tasks.law import LawOfTasks
@@ -90,8 +92,9 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
         Speed, rad/s or m/s, that driven joints without a limit of their own (all of them without
         `joint_limits`) are not made to exceed; infinite for none.
     period : float
-        Control period, s, over which feedback of grasp wrenches adds up and in which speeds may
-        change at once; `simulate` sets it.
+        Control period, s, over which feedback of grasp wrenches adds up, in which speeds may change
+        at once, and over which motors make up for damping and friction of joints, as far as their
+        limits allow (`framefree.control.shared.held_resistance`); `simulate` sets it.
     contacts : sequence of ContactFrame
         Frames that stand, by which a base without a drive is carried. The machine must not have
         compliant contacts of its own.
@@ -138,15 +141,7 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
 
     def timed(self, timing: Timing) -> AnyLaw:
         """Return the law for a control period."""
-        same = timing.period == self.period
-        if same or (not self._feedback_size and self._rates(timing.period) == self._rates()):
-            return self
-        return replace(self, period=timing.period)
-
-    def _rates(self, period: float | None = None) -> tuple[float, float]:
-        """Return the rates of speeds that a control period decides on; by default the law's own."""
-        period = self.period if period is None else period
-        return approach(period), recovery(self.approach, period)
+        return self if timing.period == self.period else replace(self, period=timing.period)
 
     @property
     def machine_size(self) -> int:
@@ -310,7 +305,7 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
         shaped = [ca.reshape(self._symbols[name], b, a).T for name, (a, b) in self._shapes.items()]
         named = dict(zip((*self.needs, *self.measures), shaped[2:], strict=False))
         x, v, feedback = *shaped[:2], self._symbols.get("feedback")
-        parts = Assembly(self.machine, self.levels, self.held, x, v, named, feedback)
+        parts = Assembly(self.machine, self.levels, self.held, x, v, named, feedback, self.period)
         limits = JointLimits(
             self.approach, self.acceleration_limit, self.joint_limits, self.fastest, self.period
         )
@@ -364,7 +359,8 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
         a, driven = (
             find(results["solution"]) for find in (problem.acceleration, problem.motor_acceleration)
         )
-        inputs = problem.parts.inputs(driven)
+        inputs = problem.parts.inputs(a, driven)
+        u = clipped(self.machine, inputs.u) if resists(self.machine) else inputs.u
         info = ca.reshape(results["level_info"], PARTS, levels)
         verdicts = info[3, :].T
         by_level = ca.reshape(results["multipliers"], m, levels)
@@ -384,7 +380,7 @@ class LimitedTaskControl(LawOfTasks, NumericLaw):
         if problem.parts.grip is not None and self._feedback_size:
             rate = problem.parts.grip.rate
             memory = ca.vertcat(memory, self._symbols["feedback"] + (self.period or 0.0) * rate)
-        return inputs.u, signals, memory, results
+        return u, signals, memory, results
 
     @cached_property
     def _outcome(self) -> ca.Function:

@@ -117,13 +117,15 @@ class MjcfPart:
             keyframes=(),
         )
 
-    def joint_forces(self, machine: Machine, x: Matrix, v: Matrix) -> Matrix:
-        """Return the joint forces (nv) that are left to us."""
+    def joint_forces(
+        self, machine: Machine, x: Matrix, v: Matrix, *, friction: bool = True
+    ) -> Matrix:
+        """Return the joint forces (nv) that are left to us, with or without friction of joints."""
         total = -forces.tendon_resistance(self.left(machine), x, v)
         for joint in machine.joints:
             fields, span = self.joint_fields[joint.name], machine.v_slice[joint.name]
             q, rate = x[machine.x_slice[joint.name]], v[span]
-            if "friction" in fields:
+            if friction and "friction" in fields:
                 total[span] -= joint.friction_force(rate)
             if "damping" in fields:
                 total[span] -= joint.damping_force(rate)

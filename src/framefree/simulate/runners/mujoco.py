@@ -4,8 +4,9 @@ Forces that MJCF cannot express are computed by us at the beginning of every ste
 generalised forces: springs, dampers and interactions between frames, a fluid other than MuJoCo's
 (its added mass by the acceleration that our own equations give), smooth Coulomb friction, damping
 and springs that differ between the axes of a joint, actuators and tendons that MJCF does not have,
-disturbances, and constraints of the user. Forces that resist velocity strongly, as friction of
-contacts does, are taken at the end of the step (`mujoco_drag`). Slider loops become bodies
+disturbances, and constraints of the user. Forces that resist velocity strongly are taken at the
+end of the step (`mujoco_drag`): friction of contacts always, that of joints with the integrator
+"implicit", which is chosen where others would shake. Slider loops become bodies
 (`mujoco_sliders`). Stops are off, and contacts unless they are asked for: then MuJoCo solves them
 (`mujoco_contacts`), and our forces of contact are left out.
 """
@@ -29,14 +30,19 @@ from framefree.motion.tree import Tree
 from framefree.simulate.actuation import actuate
 from framefree.simulate.disturbances import Moment
 from framefree.simulate.errors import SimulationError
-from framefree.simulate.integrators import Integrator, RungeKuttaMuntheKaas4, SemiImplicitEuler
+from framefree.simulate.integrators import (
+    SDIRK2,
+    Integrator,
+    RungeKuttaMuntheKaas4,
+    SemiImplicitEuler,
+)
 from framefree.simulate.loop import ControlLoop
 from framefree.simulate.noise import NoiseSource
 from framefree.simulate.runners.adaptive import HeldCommand
 from framefree.simulate.runners.base import Clock, KeptRows, LoopInputs, LoopStates, Runner
 from framefree.simulate.runners.mjcf_part import MjcfPart
 from framefree.simulate.runners.mujoco_contacts import EngineContacts
-from framefree.simulate.runners.mujoco_drag import drag_force
+from framefree.simulate.runners.mujoco_drag import resisting_force
 from framefree.simulate.runners.mujoco_sliders import SlidersAsBodies
 from framefree.simulate.runners.mujoco_together import BAD, EngineTrajectories
 from framefree.simulate.storage import Arrays
@@ -88,6 +94,7 @@ class MujocoRunner(Runner):
         ]
         self.control = HeldCommand(loop)
         self._inputs = itemgetter(*loop.symbols)
+        self.friction = self._friction_kernel()
         self.forces = compile(self._forces(), shapes={"time": (), "h": ()})
         self.drive = self._drive_kernel()
         self._produced: LoopStates | None = None
@@ -168,7 +175,7 @@ class MujocoRunner(Runner):
                 ours.on_frame(loop.machine.frame(body.name), wrench)
         self._add_inertia(ours, tree, lambda: state.forward(load))
         ours.joint_force = ours.joint_force + self.written.joint_forces(
-            loop.machine, state.joint_x, state.joint_v
+            loop.machine, state.joint_x, state.joint_v, friction=self.friction is None
         )
         self.drags, drag = self._drag(ours_left, state)
         total = tree.generalised(ours)
@@ -181,6 +188,21 @@ class MujocoRunner(Runner):
         self.holds = bool(loop.ratio) and self.loop.drive is None and fixed
         outputs = [ca.densify(ca.SX(value)) for value in (u, total, drag)]
         return ca.Function("forces", list(s.values()), outputs, list(s), ["u", "force", "drag"])
+
+    def _friction_kernel(self) -> Kernel | None:
+        """Return joint friction and its slope at speeds, where it is taken at the end of steps."""
+        machine = self.loop.machine
+        names = [name for name, fields in self.written.joint_fields.items() if "friction" in fields]
+        if not names or self.integrator is not SDIRK2:
+            return None
+        v, force = ca.SX.sym("v", machine.nv), ca.SX(machine.nv, 1)
+        for name in names:
+            span = machine.v_slice[name]
+            force[span] = machine.joint(name).friction_force(v[span])
+        slope = ca.jtimes(force, v, ca.SX.ones(machine.nv))
+        outputs = [ca.densify(ca.SX(value)) for value in (force, slope)]
+        symbols = [v, machine.parameters.symbols]
+        return compile(ca.Function("friction", symbols, outputs, ["v", "p"], ["force", "slope"]))
 
     def _drag(self, machine: Machine, state: Any) -> tuple[bool, Matrix]:
         """Return whether any of our forces resists velocity strongly, and how much (nv x nv)."""
@@ -275,10 +297,11 @@ class MujocoRunner(Runner):
         return KeptRows({n: np.stack([row[n] for row in kept], axis=-2) for n in state}, state)
 
     def _trajectories(self) -> EngineTrajectories:
-        if self.contacts is not None or self.drags:
+        if self.contacts is not None or self.drags or self.friction is not None:
             raise SimulationError(
-                "many trajectories at once on MuJoCo cannot go with contacts or other forces that "
-                "are taken at the end of a step: give one state at a time, or the native plant"
+                "many trajectories at once on MuJoCo cannot go with contacts, or other forces that "
+                "are taken at the end of a step, as strong friction of joints is: give one state "
+                "at a time, or the native plant"
             )
         if self._many is None or self._many.threads != self.threads:
             self._many = EngineTrajectories(
@@ -329,10 +352,22 @@ class MujocoRunner(Runner):
         if self.written.actuators:
             data.ctrl[:] = u
         data.qfrc_applied[:] = self.states.force(data, force)
-        if self.drags and drag.any():
-            turned = self.states.force(data, self.states.force(data, drag).T)
-            data.qfrc_applied[:] += drag_force(self.model, data, turned, dt)
+        if self.friction is not None or (self.drags and drag.any()):
+            data.qfrc_applied[:] += self._resistance(data, drag)
         return state
+
+    def _resistance(self, data: Any, drag: np.ndarray) -> np.ndarray:
+        """Return what resists at the end of the step, on MuJoCo's velocities."""
+        turned = np.zeros((self.model.nv, self.model.nv))
+        if self.drags:
+            turned = self.states.force(data, self.states.force(data, drag).T)
+        if self.friction is None:
+            return resisting_force(self.model, data, turned, self.clock.dt)
+        friction, parameters = self.friction, self._parameters
+        joints = self.states.state(data)[1], self.states.force(data, np.eye(self.loop.machine.nv))
+        return resisting_force(
+            self.model, data, turned, self.clock.dt, lambda v: friction(v, parameters), joints
+        )
 
     def _step(self, state: LoopStates, fixed: LoopInputs) -> LoopStates:
         state = self._apply(self.data, state, fixed)
@@ -355,8 +390,12 @@ def prepare(model: Any, dt: float, integrator: Integrator, *, limits: bool) -> N
         model.opt.integrator = mujoco.mjtIntegrator.mjINT_RK4
     elif isinstance(integrator, SemiImplicitEuler):
         model.opt.integrator = mujoco.mjtIntegrator.mjINT_EULER
+    elif integrator is SDIRK2:
+        model.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     else:
-        raise SimulationError('MuJoCo has the integrators "rk4" and "euler"')
+        raise SimulationError(
+            'MuJoCo has the integrators "rk4", "euler" and "implicit" (its `implicitfast`)'
+        )
     model.opt.timestep = dt
     off = mujoco.mjtDisableBit
     model.opt.disableflags |= int(off.mjDSBL_CONTACT) | int(off.mjDSBL_LIMIT)
