@@ -1,5 +1,8 @@
 """Programs of levels are lexicographically optimal, say so themselves, and never fail."""
 
+from fractions import Fraction
+from operator import mul
+
 import numpy as np
 import pytest
 from hierarchies import lengths, missed, padded, random_hierarchy, references, stacked
@@ -83,6 +86,52 @@ def test_small_rows_count_beside_large_ones(seed):
     known = lsq_linear(A, b, (-1, 1), method="bvls", tol=1e-15, max_iter=1000)
     assert result.lengths[1] == pytest.approx(np.sqrt(2 * known.cost), rel=1e-9)
     assert result.errors.max() < 1e-9
+
+
+@pytest.mark.parametrize("ratio", [1e5, 1e6, 1e8])
+def test_rows_of_very_different_sizes_are_solved_exactly(ratio):
+    """In exact arithmetic, at the bounds that were found: slacks, and signs of the multipliers."""
+    solver, compared = HierarchyKernel(18, (18, 25)), 0
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        A = rng.normal(size=(7, 18)) * np.array([1.0] * 4 + [1 / ratio] * 3)[:, None]
+        b = A @ rng.uniform(-0.9, 0.9, 18)
+        b[4:] += rng.normal(size=3) * 10 / ratio * rng.choice([0.3, 1, 3])
+        Y, lower, upper, _ = stacked([(np.eye(18), -np.ones(18), np.ones(18)), (A, b, b)])
+        result = solver(Y, lower, upper)
+        bound = np.where(abs(abs(result.z) - 1) < 1e-9, np.sign(result.z), 0.0)
+        if (bound == 0).sum() >= 7:
+            assert abs(result.slack[22:]).max() < 1e-9 / ratio
+            assert result.lengths[1] < 1e-14  # what rounding leaves of the large rows
+            continue
+        z, gradient, length = exact_least_squares(A, b, bound)
+        assert result.lengths[1] == pytest.approx(length, rel=1e-9)
+        assert abs(z).max() <= 1
+        assert (gradient * bound).max() <= 0
+        compared += 1
+    assert compared >= 2
+
+
+def exact_least_squares(A, b, bound):
+    """Return z with some variables at bounds, the gradient and the residual's length, exactly."""
+    A, b = ([[Fraction(x) for x in row] for row in part] for part in (A.tolist(), b[:, None]))
+    free = [j for j, at in enumerate(bound) if at == 0]
+    z = [Fraction(at) for at in bound.tolist()]
+    off = [sum(map(mul, row, z)) - right[0] for row, right in zip(A, b, strict=True)]
+    columns = [[row[j] for row in A] for j in free]
+    system = [[sum(map(mul, p, q)) for q in columns] + [-sum(map(mul, p, off))] for p in columns]
+    for k, pivot in enumerate(system):
+        for row in system[k + 1 :]:
+            share = row[k] / pivot[k]
+            row[:] = [x - share * y for x, y in zip(row, pivot, strict=True)]
+    for k in reversed(range(len(free))):
+        known = sum(system[k][i] * z[free[i]] for i in range(k + 1, len(free)))
+        z[free[k]] = (system[k][-1] - known) / system[k][k]
+    off = [sum(map(mul, row, z)) - right[0] for row, right in zip(A, b, strict=True)]
+    gradient = [sum(row[j] * e for row, e in zip(A, off, strict=True)) for j in range(len(z))]
+    gradient = [g if at else 0 for g, at in zip(gradient, bound, strict=True)]
+    length = float(sum(e * e for e in off)) ** 0.5
+    return np.array(z, float), np.array(gradient, float), length
 
 
 @pytest.mark.parametrize("part", [0, 1, 2])

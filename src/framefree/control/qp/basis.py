@@ -18,7 +18,7 @@ from framefree.control.qp.desk import (
     WORKING,
 )
 from framefree.control.qp.least import triangular
-from framefree.control.qp.rows import gradient, scale
+from framefree.control.qp.rows import gradient, least_residuals
 from framefree.control.qp.vectors import append, combine, copy, dot, fill
 from framefree.kernel.routines import Array, Desk, fma, routine
 
@@ -119,7 +119,8 @@ def multipliers(w: Desk, first: int, last: int, deepest: int) -> float:
 
     Return what to compare them with: the terms of the gradient, and a share of what it could be.
     """
-    size = fma(ROUNDED, scale(w, first, last), gradient(w, first, last))
+    size = ROUNDED * least_residuals(w, first, last)
+    size += gradient(w, first, last)
     back(w, int(w.count[RANK]) + int(w.count[WORKING]), deepest)
     return size
 

@@ -228,7 +228,7 @@ def program(
     parts |= {"F": (height + 1) * width, "U": (n + 2) * height, "spare": 2 * max(width, height) + 8}
     parts |= dict.fromkeys(("z", "d", "g"), width)
     parts |= dict.fromkeys(("low", "high", "norm", "v", "s", "rate", "state", "guess"), long)
-    parts |= dict.fromkeys(("picked", "row_of", "mu", "c", "h"), long)
+    parts |= dict.fromkeys(("picked", "row_of", "mu", "c", "h", "r"), long)
     parts |= {"count": 8, "reach": 1}
     numbers = {"n": n, "m": m, "width": width, "levels": levels}
     numbers |= {

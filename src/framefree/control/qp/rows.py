@@ -2,7 +2,7 @@
 
 from math import sqrt
 
-from framefree.control.qp.desk import COUNTS, STALE
+from framefree.control.qp.desk import COUNTS, DAMPING, OWN, STALE
 from framefree.control.qp.vectors import add, copy, dot, fill
 from framefree.kernel.routines import Desk, fma, routine
 
@@ -54,8 +54,36 @@ def measure(w: Desk, first: int, last: int) -> float:
 
 
 @routine
+def least_residuals(w: Desk, first: int, last: int) -> float:
+    """Write what is left of own residuals off the range of the rows; return how far it is rounded.
+
+    At the least value of a level residuals s are orthogonal to the columns of F. Beside small rows
+    large ones miss next to nothing, and s has that as the difference of large numbers: the part
+    along the columns U, which is rounding, is taken off. What a row's rounding then can do to the
+    gradient is what U leaves of it.
+    """
+    rows, own, length = last - first, int(w.count[OWN]), sqrt(dot(w.z, w.z, w.width))
+    height, total = (rows + 3) // 4 * 4, 1e-300
+    for j in range(height):
+        w.r[j] = w.s[j]
+    spans = 1 if own > 0 and own != rows and w.count[DAMPING] == 0.0 else 0
+    if spans == 1:
+        for k in range(own):
+            add(-dot(w.U[k * height :], w.r, height), w.U[k * height :], w.r, height)
+    for j in range(rows):
+        if w.picked[j] == 0.0:
+            continue
+        share = 1.0
+        if spans == 1:
+            for k in range(own):
+                share = fma(-w.U[k * height + j], w.U[k * height + j], share)
+        total = fma(w.norm[first + j] * max(share, 0.0), size_of(w, first + j, length), total)
+    return total
+
+
+@routine
 def gradient(w: Desk, first: int, last: int) -> float:
-    """Write g, the slope of half the sum of squares; return how large it could be.
+    """Write g, the slope of half the sum of squares of r; return how large it could be.
 
     A level without rows is the last: it has least variables.
     """
@@ -65,8 +93,8 @@ def gradient(w: Desk, first: int, last: int) -> float:
     total = 0.0
     fill(0.0, w.g, w.width)
     for i in range(first, last):
-        add(w.s[i - first], w.Y[i * w.width :], w.g, w.width)
-        total = fma(abs(w.s[i - first]), w.norm[i], total)
+        add(w.r[i - first], w.Y[i * w.width :], w.g, w.width)
+        total = fma(abs(w.r[i - first]), w.norm[i], total)
     return total
 
 

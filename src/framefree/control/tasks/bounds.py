@@ -43,7 +43,7 @@ NEARLY = rounding(1e-9)
 each other."""
 RESERVE = 5e-3
 """Share of a speed limit kept back for what the plant does within a period that no model tells."""
-EDGE, NARROW = 0.1, 0.01
+EDGE, NARROW = 0.2, 0.01
 """The same of positions, as a share of the way at full speed in a period, and at most of the range
 of the joint."""
 RECOVERY = 0.5
