@@ -9,7 +9,6 @@ import numpy as np
 
 from framefree.control.law import ControlError
 from framefree.control.qp.lexicographic import PARTS, program
-from framefree.control.shared.gains import as_numbers
 from framefree.kernel import Kernel
 from framefree.kernel.loops import Calls
 from framefree.rounding import rounding
@@ -172,7 +171,13 @@ def _counts(values: Any) -> bool:
 
 def _floats(value: Any, shape: tuple[int, ...], name: str, *, batch: bool = True) -> np.ndarray:
     """Return an array of a shape, or a batch of them."""
-    numbers = as_numbers(value, name)
+    try:
+        real = not np.iscomplexobj(value)
+        numbers = np.asarray(value, float) if real else None
+    except (TypeError, ValueError):
+        numbers = None
+    if numbers is None:
+        raise ControlError(f"`{name}` must be real numbers, got {value!r}")
     start = numbers.ndim - len(shape)
     if start not in ((0, 1) if batch and shape else (0,)) or numbers.shape[start:] != shape:
         raise ControlError(f"`{name}` must have shape {shape}, got {numbers.shape}")
