@@ -13,7 +13,7 @@ from time import perf_counter, process_time
 from typing import Any
 
 from framefree.benchmarks import falsify
-from framefree.benchmarks.timing import circumstances
+from framefree.benchmarks.timing import circumstances, tell
 from framefree.campaign import Simulations, campaign, sampled
 from framefree.campaign.campaigns import PIECE, rows_of, variations_of
 from framefree.gallery.scenarios import SCENARIOS
@@ -47,11 +47,13 @@ def measure(
     best = {name: (float("inf"), float("inf")) for name in ("bare", "campaign")}
     for _ in range(turns):
         for name, call in (("bare", _bare), ("campaign", _campaign)):
+            tell(f"{runs} runs: {name}")
             wall, cpu = perf_counter(), process_time()
             call(loop, rows)
             spent = perf_counter() - wall, process_time() - cpu
             best[name] = min(best[name], spent)
     seconds = best["campaign"][0]
+    tell("the same runs one by one")
     pools = {plant: _pool(plant, duration, rows[:count]) for plant, count in alone.items()}
     return {
         "runs": runs,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from framefree.benchmarks.timing import circumstances
+from framefree.benchmarks.timing import circumstances, tell
 from framefree.campaign import CampaignSubject
 from framefree.campaign.campaigns import variations_of
 from framefree.campaign.search import (
@@ -84,8 +84,10 @@ def run() -> dict[str, object]:
     figures: dict[str, object] = {"seeds": SEEDS}
     ratios = []
     for name, case in CASES.items():
+        tell(f"{name}, weak gains: {SEEDS} searches of up to {LIMIT} runs, and as many at random")
         found = compare(case)
         ratios.append(found["ratio"])
+        tell(f"{name}, sound gains: a search of {SOUND} runs")
         figures |= {f"{name}_{key}": value for key, value in found.items()}
         figures |= {f"{name}_{key}": value for key, value in sound(case).items()}
     return {**figures, "ratio": max(ratios), **circumstances("cma")}

@@ -3,6 +3,7 @@
 import os
 import platform
 import statistics
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
@@ -66,6 +67,11 @@ def speedup(
     calls = {"ours": ours, "theirs": theirs}
     timings = in_turns(calls, repeats=repeats, loops=loops, clock=perf_counter)
     return timings["theirs"].best / timings["ours"].best
+
+
+def tell(text: str) -> None:
+    """Say on the standard error stream how far a long measurement is; figures go to the other."""
+    print(text, file=sys.stderr, flush=True)
 
 
 def circumstances(*packages: str) -> dict[str, object]:
