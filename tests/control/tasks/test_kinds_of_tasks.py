@@ -297,7 +297,10 @@ def test_one_joint():
         (lambda: FrameControl("a", only=None), "`only` of task `control` must be"),
         (lambda: TaskControl(ARM, []), "needs a task"),
         (lambda: TaskControl(ARM, [3]), "`levels` must be sequences of tasks"),
-        (lambda: TaskControl("arm", [[JointControl(ARM)]]), "needs a Machine, got str"),
+        (
+            lambda: TaskControl("arm", [[JointControl(ARM)]]),
+            "`machine` of TaskControl must be a Machine",
+        ),
         (lambda: TaskControl(ARM, [[JointControl(ARM)]], "strict"), "`solver` of TaskControl"),
         (lambda: TaskControl(ARM, [[JointControl(ARM)]], held="box"), "`held` must be a HeldObj"),
         (lambda: TaskControl(ARM, [[JointControl(ARM)]], fastest="x"), "`fastest` must be"),
