@@ -35,6 +35,7 @@ from framefree.simulate.observe import FROM_ALL_FORCES, RECORDED
 from framefree.simulate.runners import Adaptive, Clock
 from framefree.simulate.sensors import Sensor
 from framefree.simulate.stiffness import unstable_motion
+from framefree.simulate.touching import without_contacts
 
 PLANTS = ("native", "mujoco")
 EXPLICIT, STIFF = "rk4", "implicit"
@@ -147,6 +148,8 @@ class SimulationOptions:
         if self.integrator is not None:
             return replace(self, choice="as asked for")
         plant = scene.machine if self.stops is None else self.stops.on(scene.machine)
+        if self.contacts:
+            plant = without_contacts(plant)  # MuJoCo has its own in their place
         motion = unstable_motion(
             plant, np.atleast_2d(scene.parameters)[0], np.atleast_2d(scene.x), self.dt
         )
