@@ -203,7 +203,7 @@ def assert_slopes(found, expected, scale):
 
 
 @pytest.mark.parametrize(
-    "seed", [*range(4), *(pytest.param(k, marks=pytest.mark.slow) for k in range(4, COUNT))]
+    "seed", [*range(2), *(pytest.param(k, marks=pytest.mark.slow) for k in range(2, COUNT))]
 )
 @pytest.mark.parametrize("formulation", FORMULATIONS)
 def test_derivatives_are_slopes(formulation, seed):
@@ -224,7 +224,9 @@ def test_derivatives_are_slopes(formulation, seed):
             assert_slopes(slopes[name], expected, scale)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 3))]
+)
 @pytest.mark.parametrize("formulation", FORMULATIONS[:6])
 def test_derivatives_by_joint_forces_and_inputs(formulation, seed):
     eom, inputs = case(formulation, seed)
