@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import casadi as ca
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from framefree.gallery import MACHINES
 from framefree.geometry import batch
@@ -79,6 +80,22 @@ def test_what_follows_a_handle_arrives_and_does_not_overshoot():
     # Critically damped: 1 - (1 + w t) exp(-w t).
     t = 0.01 * np.arange(200)
     np.testing.assert_allclose(way, 1 - (1 + 10 * t) * np.exp(-10 * t), atol=1e-12)
+
+
+def test_an_attitude_follows_its_handle_along_the_logarithm_in_body_axes():
+    """From rest, with goal g: g^-1 q = exp(e (1 + w t) exp(-w t)), and -w^2 e is the first pull."""
+    rate, seconds = 10.0, 0.13
+    first, goal = Rotation.from_rotvec([0.9, -0.4, 0.7]), Rotation.from_rotvec([-0.3, 0.8, 0.5])
+    filter_ = HandleFilter("h", (0, 0, 0), first.as_quat(scalar_first=True), rate)
+    filter_.move((0, 0, 0), goal.as_quat(scalar_first=True))
+    behind = (goal.inv() * first).as_rotvec()
+    begin, end = filter_(0.0, seconds), filter_(seconds, seconds)
+    np.testing.assert_allclose(
+        [begin[f"h.{b}"] for b in ("bx", "by", "bz")], -(rate**2) * behind, atol=1e-10
+    )
+    left = behind * (1 + rate * seconds) * np.exp(-rate * seconds)
+    there = Rotation.from_quat([end[f"h.{q}"] for q in ("qw", "qx", "qy", "qz")], scalar_first=True)
+    np.testing.assert_allclose((goal.inv() * there).as_rotvec(), left, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["four-bars", "five-bar", "crane"])

@@ -29,7 +29,7 @@ from framefree.motion.maximal.maximal import LOOPED, Maximal
 from framefree.motion.maximal.sweeps import LoopedMaximal
 from framefree.motion.quantities import LOADS
 
-MACHINES = [(random_machine, seed) for seed in (5, 7, 15)] + [(geared_machine, 3)]
+MACHINES = [(geared_machine, 3), *((random_machine, seed) for seed in (5, 7, 15))]
 
 
 def flexible_chain(n, rng=None):
@@ -80,6 +80,7 @@ def _into(G, xi):
     return np.concatenate([R.T @ (v + np.cross(w, r)), R.T @ w])
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize(("make", "seed"), MACHINES)
 def test_loops_over_bodies_agree_with_straight_line_code(make, seed):
     """All joint kinds, springs, dampers, fluid; as CasADi functions: nothing is compiled."""

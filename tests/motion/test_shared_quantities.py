@@ -40,6 +40,7 @@ def assert_same(one, other, name, inputs, tolerance=1e-8):
         assert relative_error(a, b) < tolerance, name
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize("seed", range(5))
 def test_formulations_in_joint_coordinates_share_all_values(seed):
     rng = np.random.default_rng(seed)
@@ -60,6 +61,7 @@ def test_formulations_in_joint_coordinates_share_all_values(seed):
             assert_same(tree, other, name, inputs)
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize("seed", range(5))
 def test_what_does_not_depend_on_coordinates_is_the_same_in_all(seed):
     rng = np.random.default_rng(seed)

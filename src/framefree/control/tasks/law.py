@@ -182,8 +182,6 @@ class TaskControl(LawOfTasks, Law):
 
 def checked_levels(machine: Machine, levels: Any, held: HeldObject | None) -> Levels:
     """Return levels of tasks as tuples; refuse what is not a task, and names that occur twice."""
-    if not isinstance(machine, Machine):
-        raise ControlError(f"a law by tasks needs a Machine, got {type(machine).__name__}")
     if not (held is None or isinstance(held, HeldObject)):
         raise ControlError(f"`held` must be a HeldObject, got {type(held).__name__}")
     if not isinstance(levels, Sequence) or not all(isinstance(one, Sequence) for one in levels):
