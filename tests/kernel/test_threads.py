@@ -1,23 +1,50 @@
 """All rows are worked on once, whatever the threads do."""
 
+import ctypes
+import os
+import sys
 import threading
 import time
 
+import casadi as ca
+import numpy as np
 import pytest
 
+import framefree as ff
+from framefree.kernel import threads
 from framefree.kernel.threads import split
+
+PORTS = (ctypes.c_ssize_t * 3)()
+PLAN = (ctypes.c_ssize_t * 2)(7, 9)
+
+
+def native(work, plan=False):
+    """A Python function as what compiled code is: ``work(ports, first, last[, plan])``."""
+    word, pointer = ctypes.c_ssize_t, ctypes.c_void_p
+    return ctypes.CFUNCTYPE(ctypes.c_int, pointer, word, word, *[pointer] * plan)(work)
+
+
+def two_threads(seen):
+    """Wait until two threads have been here."""
+    seen.add(threading.get_ident())
+    limit = time.monotonic() + 60
+    while len(seen) < 2 and time.monotonic() < limit:
+        time.sleep(1e-3)
 
 
 @pytest.mark.parametrize("rows", [1, 31, 32, 33, 1000, 4096])
-@pytest.mark.parametrize("threads", [1, 2, 3, 7])
-def test_ranges_cover_all_rows_once(rows, threads):
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+@pytest.mark.parametrize("plan", [False, True])
+def test_ranges_cover_all_rows_once(rows, count, plan):
     ranges = []
 
-    def work(first, last):
+    def work(ports, first, last, *rest):
+        assert ports == ctypes.addressof(PORTS)
+        assert rest == ((ctypes.addressof(PLAN),) if plan else ())
         ranges.append((first, last))
         return 0
 
-    assert set(split(work, rows, 32, threads)) == {0}
+    assert split(native(work, plan), (PORTS, PLAN) if plan else (PORTS,), rows, 32, count)
     ordered = sorted(ranges)
     assert [first for first, _ in ordered] == [0, *(last for _, last in ordered[:-1])]
     assert ordered[-1][1] == rows
@@ -27,15 +54,113 @@ def test_ranges_cover_all_rows_once(rows, threads):
 def test_a_thread_that_is_held_up_leaves_its_work_to_others():
     caller, done = threading.get_ident(), []
 
-    def work(first, last):
+    def work(ports, first, last):
         if threading.get_ident() != caller:
             time.sleep(0.2)
         done.append(threading.get_ident() == caller)
         return 0
 
-    split(work, 3200, 32, 2)
+    split(native(work), (PORTS,), 3200, 32, 2)
     assert sum(done) >= len(done) - 1
 
 
-def test_a_failure_is_told():
-    assert any(split(lambda first, last: int(first == 0), 100, 4, 2))
+@pytest.mark.parametrize("bad", [0, 96])
+def test_a_failure_is_told(bad):
+    assert not split(
+        native(lambda ports, first, last: int(first <= bad < last)), (PORTS,), 100, 4, 2
+    )
+
+
+def test_all_threads_take_part():
+    seen = set()
+
+    def work(ports, first, last):
+        two_threads(seen)
+        return 0
+
+    split(native(work), (PORTS,), 3200, 32, 2)
+    assert len(seen) == 2
+
+
+def test_a_thread_that_waits_takes_the_next_batch(monkeypatch):
+    monkeypatch.setattr(threads, "LOOKS", 2 * 10**7)  # about a second
+    threads._helpers.cache_clear()
+    ours = threads._helpers(os.getpid())
+    made, helpers = [], set()
+    pool = ours._pool
+    monkeypatch.setattr(pool, "submit", lambda *a, f=pool.submit: made.append(f(*a)))
+
+    def batch():
+        seen = set()
+
+        def work(ports, first, last):
+            two_threads(seen)
+            return 0
+
+        split(native(work), (PORTS,), 3200, 32, 2)
+        return seen - {threading.get_ident()}
+
+    for _ in range(20):
+        helpers |= batch()
+    threads._helpers.cache_clear()
+    assert len(helpers) == len(made) == 1
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    x = ca.SX.sym("x", 3)
+    y = x
+    for _ in range(40):
+        y = ca.sin(y) + 0.1 * x
+    return ff.compile(ca.Function("f", [x], [y], ["x"], ["y"]), cache=False)
+
+
+def test_helpers_serve_several_callers(kernel):
+    states = np.random.default_rng(0).normal(size=(3000, 3))
+    expected, wrong = kernel(states), []
+
+    def call():
+        for k in range(300):
+            if not np.array_equal(kernel(states, threads=1 + k % 4), expected):
+                wrong.append(k)
+
+    callers = [threading.Thread(target=call) for _ in range(4)]
+    for one in callers:
+        one.start()
+    for one in callers:
+        one.join(120)
+        assert not one.is_alive()
+    assert not wrong
+
+
+def test_nobody_holds_on_to_results(kernel):
+    """Helpers would otherwise keep the memory of a batch from being used again."""
+    states = np.random.default_rng(0).normal(size=(5000, 3))
+    for _ in range(50):
+        result = kernel(states, threads=2)
+        assert sys.getrefcount(result) == 2
+
+
+def test_a_kernel_may_go_while_its_helper_waits():
+    """What the helper runs meanwhile is not the kernel's own code."""
+    x = ca.SX.sym("x", 3)
+    states = np.random.default_rng(0).normal(size=(3000, 3))
+    for k in range(20):
+        f = ca.Function("f", [x], [ca.sin(x) + k], ["x"], ["y"])
+        kernel = ff.compile(f, cache=False)
+        np.testing.assert_array_equal(kernel(states, threads=2), kernel(states))
+        del kernel
+
+
+def test_a_process_that_forks_has_helpers_of_its_own(kernel):
+    states = np.random.default_rng(0).normal(size=(3000, 3))
+    expected = kernel(states, threads=2)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if np.array_equal(kernel(states, threads=2), expected) else 1)
+    limit = time.monotonic() + 60
+    while (done := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < limit:
+        time.sleep(0.01)
+    if done == (0, 0):
+        os.kill(child, 9)
+    assert done == (child, 0)

@@ -5,16 +5,15 @@ slots, runs the stages and brings the output slots back to rows. A single state 
 its row fills all lanes.
 """
 
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from framefree.kernel.agreed import PORT
 from framefree.kernel.arraycode import define_call
 from framefree.kernel.code import Code, Module
-from framefree.kernel.program import EARLY, GROUPS, KernelProgram, OutputPiece
-from framefree.kernel.rows import define_gather, define_scatter, define_scatter_pieces
+from framefree.kernel.program import GROUPS, TABLED, KernelProgram
+from framefree.kernel.rows import define_gather, define_scatter, define_scatter_tabled
 from framefree.kernel.stages import define_stage
 
 STACK = 32 * 1024  # a workspace up to this many bytes lives on the stack
@@ -89,10 +88,13 @@ class Tile:
     def scatter(self, index: int, shift: str | None = None) -> None:
         """Bring rows of an output back."""
         port, slot = self.program.graph.outputs[index], self.program.output_slots[index]
-        if slot == EARLY:
-            return
-        index += len(self.program.graph.inputs)
-        self._move(define_scatter, index, port.size, slot, shift)
+        place = index + len(self.program.graph.inputs)
+        if slot == TABLED:
+            table = self.program.tables[index]
+            more = f", ptr {self.code.module.integers(table)}, i64 {port.size}"
+            self._call(define_scatter_tabled(self.code.module), place, 0, shift, more)
+        else:
+            self._move(define_scatter, place, port.size, slot, shift)
 
     def scatter_input(self, index: int) -> None:
         """Bring rows of an input back to where they came from."""
@@ -100,22 +102,9 @@ class Tile:
         self._move(define_scatter, index, port.size, slot, None)
 
     def evaluate(self) -> None:
-        """Run all stages; what leaves early goes to its rows."""
-        for index, stage in enumerate(self.program.stages):
+        """Run all stages."""
+        for index in range(len(self.program.stages)):
             self.code.do(f"call void @stage{index}(ptr %workspace, i64 {self.groups})")
-            for port, pieces in itertools.groupby(stage.leaving, lambda piece: piece.port):
-                self._scatter_pieces(port, list(pieces))
-
-    def _scatter_pieces(self, port: int, pieces: Sequence[OutputPiece]) -> None:
-        code, index = self.code, len(self.program.graph.inputs) + port
-        function = define_scatter_pieces(code.module)
-        table = code.module.integers([n for piece in pieces for n in (piece.slot, piece.element)])
-        data, step = self.field(index, "ptr", 0), self.field(index, "i64", 8)
-        stride = self.program.slots * code.width
-        code.do(
-            f"call void @{function}(ptr %workspace, i64 {stride}, ptr {data}, i64 {step}, "
-            f"i64 {self.row}, i64 %last, i64 {self.groups}, ptr {table}, i64 {len(pieces)})"
-        )
 
     def field(self, index: int, kind: str, offset: int) -> str:
         """Load a field of a port's record; inputs come before outputs."""
@@ -130,10 +119,14 @@ class Tile:
         slot: int,
         shift: str | None,
     ) -> None:
-        if not size:
-            return
+        if size:
+            self._call(define(self.code.module, size), index, slot, shift)
+
+    def _call(
+        self, function: str, index: int, slot: int, shift: str | None, more: str = ""
+    ) -> None:
+        """Call what moves the rows of a port; `more` are further arguments."""
         code = self.code
-        function = define(code.module, size)
         data, step = self.field(index, "ptr", 0), self.field(index, "i64", 8)
         if shift is not None:
             data = code.offset(data, shift, 8)
@@ -141,7 +134,7 @@ class Tile:
         stride = self.program.slots * code.width
         code.do(
             f"call void @{function}(ptr {place}, i64 {stride}, ptr {data}, i64 {step}, "
-            f"i64 {self.row}, i64 %last, i64 {self.groups})"
+            f"i64 {self.row}, i64 %last, i64 {self.groups}{more})"
         )
 
 

@@ -96,15 +96,13 @@ class Caller:
         tables: Sequence[ctypes.Array | ctypes.Structure],
         arrays: Sequence[np.ndarray],
     ) -> None:
-        """Call a compiled function on all rows, ``function(ports, first, last, ...)``."""
+        """Call a compiled function on all rows, ``function(ports, first, last, ...)``.
 
-        def work(first: int, last: int, tables=tables, arrays=arrays) -> int:
-            # It holds on to all memory: an interrupt may end the caller before the other threads.
-            ports, *rest = map(ctypes.addressof, tables)
-            return function(ports, first, last, *rest)
-
-        if any(split(work, rows, self.layout.rows, threads)):
+        `arrays` are what the tables point to; here they are held until all threads are done.
+        """
+        if not split(function, tables, rows, self.layout.rows, threads):
             raise MemoryError(f"no memory for the workspace of `{self.name}`")
+        del arrays
 
     def _targets(self, out, batch: int | None) -> list:
         if out is None:

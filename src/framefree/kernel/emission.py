@@ -12,9 +12,10 @@ from framefree.kernel.native import TileLayout, compile_object
 from framefree.kernel.optimise import optimise
 from framefree.kernel.program import KernelProgram, lay_out
 from framefree.kernel.reading import read
-from framefree.kernel.rows import block_columns
 from framefree.kernel.target import Target
 from framefree.kernel.timeloop import define_rollout
+
+LARGE = 64  # elements of an output from which on a table tells where they lie
 
 
 def object_file(
@@ -23,9 +24,9 @@ def object_file(
     """Return the compiled function, and the sizes that callers need."""
     # Functions of matrices are loops over doubles; in single precision they are written out.
     graph = read(function, inputs, outputs, calls=not target.single)
-    # What is fed back in a roll-out must stay in the workspace.
-    early = None if find_feedback(inputs, outputs).states else block_columns(target)
-    program = lay_out(optimise(graph, fma=target.fma), early)
+    # What is fed back in a roll-out is copied from slots that follow one another.
+    large = None if find_feedback(inputs, outputs).states else LARGE
+    program = lay_out(optimise(graph, fma=target.fma), large)
     binary = compile_object(assembly(program, target), target)
     groups = program.groups(target.width)
     return binary, TileLayout(rows=target.lanes * groups, weight=program.weight)

@@ -60,8 +60,7 @@ def fuse(graph: Graph) -> Graph:
 def by_results(graph: Graph) -> Graph:
     """Put every node just before its first user, results in the order of NumPy's arrays.
 
-    CasADi works column by column. Row by row the elements of a matrix become known in the order in
-    which they lie in memory, and can leave the workspace early (`framefree.kernel.program`).
+    Fewer values are then handed from stage to stage than in CasADi's order, column by column.
     """
     order: list[int] = []
     placed = [False] * len(graph.nodes)

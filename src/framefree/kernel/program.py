@@ -5,9 +5,9 @@ one vector wide: first the inputs, then the outputs, then what one stage hands t
 stage is a piece of straight-line code small enough for the instruction cache; each stage loops over
 several groups before the next one starts, so that its code is fetched once for all of them.
 
-Large outputs have no slots of their own: as soon as a few elements that follow one another are all
-known they leave for the rows of the result, and their slots serve others. The workspace of a
-matrix then stays in the near caches.
+Large outputs have no slots in a row: a table tells where each element lies. Equal elements, as a
+symmetric matrix has them and the zeros of a tree, then take one slot between them, and inputs that
+are handed on none at all. The workspace of a matrix stays in the near caches.
 """
 
 import itertools
@@ -26,16 +26,7 @@ WEIGHTS |= {"erfinv": 1000}
 WHOLE = 1800  # a graph up to this weight is one stage: it fits the instruction cache
 PIECE = 1000  # else stages of about this weight
 GROUPS = 8  # groups that a stage loops over; also hides latency, as one group overlaps the next
-NEAR = 256 * 1024  # bytes of the workspaces of these groups that should stay in the caches
-
-
-@dataclass(frozen=True)
-class OutputPiece:
-    """Consecutive elements of an output, beginning with `element`, and the first of their slots."""
-
-    port: int
-    element: int
-    slot: int
+NEAR = 128 * 1024  # bytes of the workspaces of these groups that should stay in the caches
 
 
 @dataclass(frozen=True)
@@ -49,18 +40,12 @@ class Stage:
     stores : dict of int to tuple of int
         The slots to which a value goes: outputs, and one for later stages. Of a call, which is a
         stage for itself: the slots of all that it gives, one after another.
-    fills : dict of int to float
-        Slots that receive a constant at the end of the stage.
-    leaving : tuple of OutputPiece
-        What goes to the rows of outputs after the stage.
     """
 
     start: int
     stop: int
     loads: dict[int, int] = field(repr=False)
     stores: dict[int, tuple[int, ...]] = field(repr=False)
-    fills: dict[int, float] = field(default_factory=dict, repr=False)
-    leaving: tuple[OutputPiece, ...] = field(default=(), repr=False)
 
     def is_call(self, graph: Graph) -> bool:
         """Tell whether the stage is a call of a function of matrices."""
@@ -74,14 +59,16 @@ class KernelProgram:
     Attributes
     ----------
     input_slots, output_slots : tuple of int
-        First slot of each port; its elements follow one another in C order. `EARLY` for an output
-        whose pieces leave between the stages.
+        First slot of each port; its elements follow one another in C order. `TABLED` for an output
+        whose elements lie where a table tells.
     fixed : dict of int to float
         Output slots whose value never changes.
     slots : int
         Number of slots.
     weight : int
         About how many instructions one group costs.
+    tables : dict of int to tuple of int
+        The slots of the elements of outputs that have a table, by the number of the output.
     """
 
     graph: Graph
@@ -91,38 +78,43 @@ class KernelProgram:
     stages: tuple[Stage, ...] = field(repr=False)
     slots: int
     weight: int
+    tables: dict[int, tuple[int, ...]] = field(default_factory=dict, repr=False)
 
     def groups(self, width: int) -> int:
         """Return how many groups run together where a slot has so many bytes."""
         return max(1, min(GROUPS, NEAR // (self.slots * width)))
 
 
-EARLY = -1  # in `KernelProgram.output_slots`: an output without slots of its own
+TABLED = -1  # in `KernelProgram.output_slots`: an output whose elements lie where a table tells
 
 
-def lay_out(graph: Graph, side: int | None = None) -> KernelProgram:
+def lay_out(graph: Graph, large: int | None = None) -> KernelProgram:
     """Choose stages and slots for a graph.
 
-    With `side`, outputs of at least so many elements leave early, in pieces of this size.
+    With `large`, outputs of at least so many elements have a table of slots.
     """
     weights = [_weight(node) for node in graph.nodes]
     cuts = _cuts(graph, weights)
-    early = [len(cuts) > 2 and side is not None and port.size >= side for port in graph.outputs]
+    tabled = [large is not None and port.size >= large for port in graph.outputs]
     input_slots, free = _consecutive(0, [port.size for port in graph.inputs])
-    kept = [0 if leaves else port.size for leaves, port in zip(early, graph.outputs, strict=True)]
+    kept = [0 if table else port.size for table, port in zip(tabled, graph.outputs, strict=True)]
     output_slots, free = _consecutive(free, kept)
     slots = _Slots(graph, cuts, input_slots, free)
-    for port, (first, elements) in enumerate(zip(output_slots, graph.results, strict=True)):
-        if early[port]:
-            slots.cut_up(port, elements, side or 1)
+    for first, elements, table in zip(output_slots, graph.results, tabled, strict=True):
+        if table:
+            slots.keep_once(elements)
         else:
             slots.keep(first, elements)
     stages = tuple(slots.stage(index) for index in range(len(cuts) - 1))
-    output_slots = tuple(
-        EARLY if leaves else slot for leaves, slot in zip(early, output_slots, strict=True)
-    )
     return KernelProgram(
-        graph, input_slots, output_slots, slots.fixed, stages, max(slots.free, 1), sum(weights)
+        graph,
+        input_slots,
+        tuple(TABLED if t else slot for t, slot in zip(tabled, output_slots, strict=True)),
+        slots.fixed,
+        stages,
+        max(slots.free, 1),
+        sum(weights),
+        {k: slots.table(graph.results[k]) for k, table in enumerate(tabled) if table},
     )
 
 
@@ -213,15 +205,11 @@ class _Slots:
             self._stage_of[start:stop] = [index] * (stop - start)
         self._last_stage = [self._stage_of[last] for last in _last_uses(graph)]
         self._kept: dict[int, list[int]] = {}  # slots of outputs until the end
-        self._leaving: dict[int, list[int]] = {}  # slots of outputs that leave
-        self._pieces: list[list[_Piece]] = [[] for _ in cuts]  # by the stage that begins them
-        self._complete: list[list[OutputPiece]] = [[] for _ in cuts]
-        self._fills: list[dict[int, float]] = [{} for _ in cuts]
-        self._alike: dict[tuple[float, ...], int] = {}  # slots of constant pieces
+        self._constants: dict[str, int] = {}  # slots of constants, by how they are written
         self._places: dict[int, int] = {}  # slots of the values that later stages read
         self._given: dict[int, int] = {}  # first slots of what calls give
-        self._released: list[dict[int, list[int]]] = [{} for _ in cuts]  # after a stage, by size
-        self._pool: dict[int, list[int]] = {}
+        self._released: list[list[int]] = [[] for _ in cuts]  # slots that are free after a stage
+        self._pool: list[int] = []
 
     # ------------------------------------------------------------------ outputs
 
@@ -234,27 +222,30 @@ class _Slots:
             else:
                 self.fixed[slot] = value
 
-    def cut_up(self, port: int, elements: Sequence[int], side: int) -> None:
-        """Let an output leave in pieces, the last of which may overlap another.
+    def keep_once(self, elements: Sequence[int]) -> None:
+        """Give every different value of an output a slot until the end."""
+        for number in elements:
+            value = self._constant(number)
+            if value is not None:
+                if repr(value) not in self._constants:
+                    self._constants[repr(value)] = self.free
+                    self.fixed[self.free] = value
+                    self.free += 1
+            elif number not in self._kept and not is_leaf(self.graph.nodes[number]):
+                self._kept[number] = [self.free]
+                self.free += 1
 
-        Constant ones leave with those before them: near places of memory are written together.
-        """
-        complete = 0
-        for first in range(0, len(elements), side):
-            first = min(first, len(elements) - side)
-            numbers = tuple(elements[first : first + side])
-            values = [self._constant(number) for number in numbers]
-            known = [self._stage_of[n] for n, v in zip(numbers, values, strict=True) if v is None]
-            if known:
-                complete = max(known)
-                self._pieces[min(known)].append(_Piece(port, first, numbers, complete))
-                continue
-            constants = tuple(value for value in values if value is not None)
-            if constants not in self._alike:
-                self._alike[constants] = self.free
-                self.fixed.update(enumerate(constants, self.free))
-                self.free += side
-            self._complete[complete].append(OutputPiece(port, first, self._alike[constants]))
+    def table(self, elements: Sequence[int]) -> tuple[int, ...]:
+        """Return where the elements of an output lie, after all stages have their slots."""
+        return tuple(self._slot(number) for number in elements)
+
+    def _slot(self, number: int) -> int:
+        value = self._constant(number)
+        if value is not None:
+            return self._constants[repr(value)]
+        if number in self._kept:
+            return self._kept[number][0]
+        return _slot_of(self.graph.nodes[number], self.input_slots, self._given)
 
     def _constant(self, number: int) -> float | None:
         if number == ZERO:
@@ -262,23 +253,11 @@ class _Slots:
         node = self.graph.nodes[number]
         return node[1] if node[0] == "const" else None
 
-    def _begin_pieces(self, index: int) -> None:
-        for piece in self._pieces[index]:
-            first = self._take(len(piece.numbers), until=piece.complete)
-            for slot, number in enumerate(piece.numbers, first):
-                value = self._constant(number)
-                if value is None:
-                    self._leaving.setdefault(number, []).append(slot)
-                else:
-                    self._fills[piece.complete][slot] = value
-            self._complete[piece.complete].append(OutputPiece(piece.port, piece.element, first))
-
     # ------------------------------------------------------------------ stages
 
     def stage(self, index: int) -> Stage:
         """Return the next stage."""
         start, stop = self.cuts[index : index + 2]
-        self._begin_pieces(index)
         loads: dict[int, int] = {}
         stores: dict[int, tuple[int, ...]] = {}
         for number in range(start, stop):
@@ -302,41 +281,27 @@ class _Slots:
         for number in range(start, stop):  # within this stage they are still in registers
             if not is_leaf(self.graph.nodes[number]):
                 loads.pop(number, None)
-        for size, slots in self._released[index].items():
-            self._pool.setdefault(size, []).extend(slots)
-        leaving = sorted(self._complete[index], key=lambda piece: (piece.port, piece.element))
-        return Stage(start, stop, loads, stores, self._fills[index], tuple(leaving))
+        self._pool.extend(self._released[index])
+        return Stage(start, stop, loads, stores)
 
     def _targets(self, number: int, index: int) -> tuple[int, ...]:
         """Return all slots to which a value goes."""
-        kept = self._kept.get(number, [])
-        targets = (*kept, *self._leaving.get(number, ()))
+        targets = tuple(self._kept.get(number, ()))
         if is_leaf(self.graph.nodes[number]) or self._last_stage[number] <= index:
             return targets
-        if not kept:
-            targets = (*targets, self._take(1, until=self._last_stage[number]))
-        self._places[number] = kept[0] if kept else targets[-1]
+        if not targets:
+            targets = (self._take(until=self._last_stage[number]),)
+        self._places[number] = targets[0]
         return targets
 
-    def _take(self, size: int, until: int) -> int:
-        """Return the first of so many slots, which are free again after a stage."""
-        pool = self._pool.setdefault(size, [])
-        if not pool:
-            pool.append(self.free)
-            self.free += size
-        slot = pool.pop()
-        self._released[until].setdefault(size, []).append(slot)
+    def _take(self, until: int) -> int:
+        """Return a slot, which is free again after a stage."""
+        if not self._pool:
+            self._pool.append(self.free)
+            self.free += 1
+        slot = self._pool.pop()
+        self._released[until].append(slot)
         return slot
-
-
-@dataclass(frozen=True)
-class _Piece:
-    """Elements of an output that leave together, and the stage after which all are known."""
-
-    port: int
-    element: int
-    numbers: tuple[int, ...]
-    complete: int
 
 
 def _slot_of(node: Node, input_slots: Sequence[int], given: dict[int, int]) -> int:

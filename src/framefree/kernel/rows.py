@@ -2,7 +2,7 @@
 
 ``gather(slots, stride, data, step, row, last, groups)`` fills, for each group, slot k with element
 k of the rows row, row + 1, ...; ``scatter`` is its inverse. There is one of each for every n.
-``scatter_pieces`` brings back only some elements, which a table lists.
+``scatter_tabled`` brings back elements whose slots a table lists.
 Blocks of lanes x lanes elements are transposed in registers. In the last group rows beyond the last
 are copies of the last and are not written back. A step of 0 means one row for all.
 """
@@ -71,7 +71,9 @@ def define_scatter(module: Module, n: int) -> str:
     width = code.width
 
     def block(slots: str, rows: list[str], column: str | int) -> None:
-        _scatter_block(code, code.offset(slots, column, width), rows, column)
+        first = code.offset(slots, column, width)
+        places = [code.offset(first, k, width) for k in range(_side(code))]
+        _scatter_block(code, places, rows, column)
 
     def element(slots: str, rows: list[str], column: str | int) -> None:
         source = code.offset(slots, column, width)
@@ -85,61 +87,68 @@ def define_scatter(module: Module, n: int) -> str:
     return name
 
 
-def _scatter_block(code: Code, source: str, rows: list[str], column: str | int) -> None:
-    """Bring the slots from `source` on, as many as a block has columns, to the rows."""
-    width = code.width
-    places = [code.offset(source, k, width) for k in range(_side(code))]
-    parts = [_parts(code, code.load(code.vector, place, width)) for place in places]
+def _scatter_block(code: Code, places: list[str], rows: list[str], column: str | int) -> None:
+    """Bring the slots at `places`, as many as a block has columns, to the rows."""
     vectors: list[str] = []
+    if code.target.single:
+        parts = [_parts(code, code.load(code.vector, place, code.width)) for place in places]
+        with code.narrower(_side(code)):
+            for square in zip(*parts, strict=True):
+                for vector in _transposed(code, list(square)):
+                    vectors.append(code.to_double(vector, code.vector))
+    else:
+        vectors = _transposed(code, *_halves_exchanged(code, places))
     with code.narrower(_side(code)):
-        for square in zip(*parts, strict=True):
-            for vector in _transposed(code, list(square)):
-                vectors.append(code.to_double(vector, code.vector))
         for row, vector in zip(rows, vectors, strict=True):
             code.store(code.doubles, vector, code.offset(row, column, 8))
 
 
-def define_scatter_pieces(module: Module) -> str:
-    """Define ``scatter_pieces``, which has two more parameters: a table and its length.
+def _halves_exchanged(code: Code, places: list[str]) -> tuple[list[str], int]:
+    """Load vectors with the last step of a transposition done, and tell the steps that are left.
 
-    A row of the table holds the first slot of a piece and the column where it belongs; a piece has
-    as many elements as a block has columns.
+    That step joins the first halves, and the second halves, of two vectors. Joined as they are
+    loaded, they keep the one unit free that moves numbers across a register.
     """
-    name = "scatter_pieces"
+    half = code.lanes // 2
+    if half < 2:
+        return [code.load(code.vector, place, code.width) for place in places], code.lanes
+    joined = []
+    for first in (0, half):
+        shifted = [code.offset(place, first, code.target.bytes) for place in places]
+        with code.narrower(half):
+            parts = [code.load(code.vector, place, code.width) for place in shifted]
+        joined += [_joined(code, pair) for pair in zip(parts[:half], parts[half:], strict=True)]
+    return joined, half
+
+
+def define_scatter_tabled(module: Module) -> str:
+    """Define ``scatter_tabled``, which has two more parameters: the table and its length n."""
+    name = "scatter_tabled"
     if module.has(name):
         return name
     code = Code(module)
 
-    def blocks(slots: str, rows: list[str]) -> None:
-        with code.loop(0, "%count") as k:
-            slot, column = _table_row(code, k)
-            _scatter_block(code, code.offset(slots, slot, code.width), rows, column)
+    def slot(slots: str, column: str) -> str:
+        number = code.load("i64", code.offset("%table", column, 8))
+        return code.offset(slots, number, code.width)
 
-    def elements(slots: str, row: str, count: str) -> None:
-        with code.loop(0, count) as lane, code.loop(0, "%count") as k:
-            slot, column = _table_row(code, k)
+    final = code.put(f"sub i64 %n, {_side(code)}")
+    with _whole_groups(code) as (slots, rows), code.loop(0, "%n", _side(code)) as column:
+        column = code.minimum(column, final)  # the last block may overlap the one before
+        columns = [code.put(f"add i64 {column}, {k}") for k in range(_side(code))]
+        _scatter_block(code, [slot(slots, one) for one in columns], rows, column)
+    with _incomplete_group(code) as (slots, row):
+        count = code.put(f"sub i64 %last, {row}")
+        with code.loop(0, count) as lane, code.loop(0, "%n") as column:
             here = code.put(f"add i64 {row}, {lane}")
             target = code.offset("%data", code.put(f"mul i64 {here}, %step"), 8)
-            target = code.offset(target, column, 8)
-            source = code.offset(slots, slot, code.width)
-            source = code.offset(source, lane, code.target.bytes)
-            for e in range(_side(code)):
-                scalar = code.load(code.number, code.offset(source, e, code.width), 4)
-                code.store("double", code.to_double(scalar), code.offset(target, e, 8))
-
-    with _whole_groups(code) as (slots, rows):
-        blocks(slots, rows)
-    with _incomplete_group(code) as (slots, row):
-        elements(slots, row, code.put(f"sub i64 %last, {row}"))
+            source = code.offset(slot(slots, column), lane, code.target.bytes)
+            scalar = code.to_double(code.load(code.number, source, 4))
+            code.store("double", scalar, code.offset(target, column, 8))
     code.do("ret void")
-    parameters = f"{PARAMETERS}, ptr %table, i64 %count"
+    parameters = f"{PARAMETERS}, ptr %table, i64 %n"
     module.define(name, f"internal void @{name}({parameters})", code, "noinline nounwind")
     return name
-
-
-def _table_row(code: Code, k: str) -> tuple[str, str]:
-    place = code.offset("%table", k, 16)
-    return code.load("i64", place), code.load("i64", code.offset(place, 8))
 
 
 def spread(code: Code, scalar: str) -> str:
@@ -273,10 +282,13 @@ def _parts(code: Code, vector: str) -> list[str]:
     return halves
 
 
-def _transposed(code: Code, vectors: list[str]) -> list[str]:
-    """Transpose a square of lanes x lanes elements held in as many vectors."""
+def _transposed(code: Code, vectors: list[str], end: int | None = None) -> list[str]:
+    """Transpose a square of lanes x lanes elements held in as many vectors.
+
+    With `end`, only squares of so many elements each way are, side by side.
+    """
     lanes, width = code.lanes, 1
-    while width < lanes:
+    while width < (end or lanes):
         low = [k if not k & width else k - width + lanes for k in range(lanes)]
         high = [k + width if not k & width else k + lanes for k in range(lanes)]
         following = list(vectors)

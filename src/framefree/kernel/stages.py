@@ -44,8 +44,6 @@ class StageBody:
             for slot in self.stage.stores.get(number, ()):
                 self.code.store(self.code.vector, self.value(number), *self._place(slot))
                 self.slots[number] = slot
-        for slot, value in self.stage.fills.items():
-            self.code.store(self.code.vector, self.code.constant(value), *self._place(slot))
 
     def value(self, number: int) -> str:
         """Return a node as a vector.

@@ -1,55 +1,117 @@
 """Splitting rows among threads."""
 
+import ctypes
 import functools
 import os
 from collections import deque
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from time import sleep
+from typing import TYPE_CHECKING, Any
 
 from framefree.kernel.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from framefree.kernel.sharing import Job
 
 SHARES = 4
 """Ranges for each thread."""
 
+LOOKS = 6000
+"""How often a thread looks for more work before it goes to sleep; 10 to 50 ns each."""
 
-def split(work: Callable[[int, int], int], rows: int, grain: int, threads: int) -> list[int]:
-    """Call ``work(first, last)`` on contiguous ranges that cover all rows, on several threads.
 
-    Ranges are multiples of `grain` rows, except the last. There are several for each thread, and
-    whoever is free takes the next: a thread that wakes late, or is held up, costs little.
+def split(
+    function: Callable[..., int],
+    tables: Sequence[Any],
+    rows: int,
+    grain: int,
+    threads: int,
+) -> bool:
+    """Call a native ``function(ports, first, last, ...)`` on ranges that cover all rows.
+
+    `tables` are its first argument and what follows the range, in memory. Ranges are multiples of
+    `grain` rows, except the last. There are several for each thread, and whoever is free takes the
+    next: a thread that wakes late, or is held up, costs little. Returns whether all went well.
     """
     if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
         raise ArgumentError(f"`threads` must be a positive whole number, not {threads!r}")
     pieces = -(-rows // grain)
     threads = min(threads, pieces)
     if threads <= 1:
-        return [work(0, rows)]
+        ports, *rest = map(ctypes.addressof, tables)
+        return not function(ports, 0, rows, *rest)
+    from framefree.kernel.sharing import Job  # needs the compiler, which one thread does not
+
     count = min(pieces, threads * SHARES)
     bounds = [min(rows, pieces * k // count * grain) for k in range(count + 1)]
-    waiting = deque(range(count))
+    job = Job(function, tables, bounds, threads)
+    _helpers(os.getpid()).share(job, threads - 1)
+    return not job.failed
 
-    def take() -> list[int]:
-        results = []
+
+class _Helpers:
+    """Threads that help with jobs: some wait for the next one, the others are made anew."""
+
+    def __init__(self) -> None:
+        from concurrent.futures import ThreadPoolExecutor  # takes 5 ms
+
+        from framefree.kernel.sharing import sharing
+
+        self.native = sharing()
+        self.waiting: deque[_Helper] = deque()
+        count = os.cpu_count() or 1
+        self._pool = ThreadPoolExecutor(max_workers=count, thread_name_prefix="framefree")
+
+    def share(self, job: "Job", count: int) -> None:
+        """Do a job on this thread and so many others, as far as they come to it."""
+        chosen = [self._one() for _ in range(count)]
+        interrupt = None
+        try:
+            mailboxes = (ctypes.c_void_p * count)(*[helper.address for helper in chosen])
+            self.native.share(job.address, mailboxes, count)
+        finally:
+            for helper in chosen:  # they work on memory of ours: no interrupt ends this early
+                while self._busy(helper):
+                    try:
+                        sleep(1e-5)
+                    except KeyboardInterrupt as error:
+                        interrupt = error
+                self.waiting.append(helper)
+        if interrupt is not None:
+            raise interrupt
+
+    def _busy(self, helper: "_Helper") -> bool:
+        return bool(self.native.finish(helper.address, LOOKS))
+
+    def _one(self) -> "_Helper":
+        try:
+            return self.waiting.pop()
+        except IndexError:
+            helper = _Helper()
+            self._pool.submit(self._serve, helper)
+            return helper
+
+    def _serve(self, helper: "_Helper") -> None:
+        """Let a thread of the pool help until nothing has come for a while."""
         while True:
+            self.native.serve(helper.address, LOOKS)
             try:
-                k = waiting.popleft()
-            except IndexError:
-                return results
-            results.append(work(bounds[k], bounds[k + 1]))
+                self.waiting.remove(helper)
+                return
+            except ValueError:
+                sleep(0)  # chosen by somebody whose job is not there yet
 
-    pool = _pool(os.getpid())
-    later = [pool.submit(take) for _ in range(threads - 1)]
-    results = take()
-    for one in later:
-        if not one.cancel():  # a thread that has not begun finds nothing left
-            results += one.result()
-    return results
+
+class _Helper:
+    """The mailbox of a thread, see `framefree.kernel.sharing`."""
+
+    def __init__(self) -> None:
+        self._words = (ctypes.c_ssize_t * 3)()
+        self.address = ctypes.addressof(self._words)
 
 
 @functools.cache
-def _pool(process: int) -> Any:
-    """Make one pool for a process; a forked child gets its own."""
-    from concurrent.futures import ThreadPoolExecutor  # takes 5 ms
-
+def _helpers(process: int) -> _Helpers:
+    """Return the helpers of a process; a forked child has its own."""
     del process
-    return ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="framefree")
+    return _Helpers()
