@@ -11,6 +11,7 @@ import functools
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import llvmlite.binding as llvm
 
@@ -210,7 +211,7 @@ class Job:
 
     def __init__(
         self,
-        function: Callable,
+        function: Any,
         tables: Sequence[ctypes.Array | ctypes.Structure],
         bounds: Sequence[int],
         threads: int,
