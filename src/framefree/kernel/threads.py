@@ -71,17 +71,16 @@ class _Helpers:
             self.native.share(job.address, mailboxes, count)
         finally:
             for helper in chosen:  # they work on memory of ours: no interrupt ends this early
-                while self._busy(helper):
+                looks = LOOKS
+                while self.native.finish(helper.address, looks):
+                    looks = 1  # it may wait for this very processor
                     try:
-                        sleep(1e-5)
+                        sleep(1e-4)
                     except KeyboardInterrupt as error:
                         interrupt = error
                 self.waiting.append(helper)
         if interrupt is not None:
             raise interrupt
-
-    def _busy(self, helper: "_Helper") -> bool:
-        return bool(self.native.finish(helper.address, LOOKS))
 
     def _one(self) -> "_Helper":
         try:
