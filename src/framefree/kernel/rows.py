@@ -3,7 +3,8 @@
 ``gather(slots, stride, data, step, row, last, groups)`` fills, for each group, slot k with element
 k of the rows row, row + 1, ...; ``scatter`` is its inverse. There is one of each for every n.
 ``scatter_tabled`` brings back elements whose slots a table lists.
-Blocks of lanes x lanes elements are transposed in registers. In the last group rows beyond the last
+Square blocks of elements are transposed in registers, as large as a register, or as n allows; the
+last block of a row may overlap the one before. In the last group rows beyond the last
 are copies of the last and are not written back. A step of 0 means one row for all.
 """
 
@@ -11,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from framefree.kernel.code import Code, Module
-from framefree.kernel.target import Target
 
 PARAMETERS = "ptr %slots, i64 %stride, ptr %data, i64 %step, i64 %row, i64 %last, i64 %groups"
 UNROLLED = 4  # up to so many blocks are written out one after another
@@ -23,14 +23,14 @@ def define_gather(module: Module, n: int) -> str:
     if module.has(name):
         return name
     code = Code(module)
-    width = code.width
+    width, side = code.width, _side(code, n)
 
     def block(slots: str, rows: list[str], column: str | int) -> None:
         places = [code.offset(row, column, 8) for row in rows]
         squares = []
-        with code.narrower(_side(code)):
-            for first in range(0, len(places), code.lanes):
-                some = places[first : first + code.lanes]
+        with code.narrower(side):
+            for first in range(0, len(places), side):
+                some = places[first : first + side]
                 loaded = [code.from_double(code.load(code.doubles, p), code.doubles) for p in some]
                 squares.append(_transposed(code, loaded))
         vectors = [_joined(code, parts) for parts in zip(*squares, strict=True)]
@@ -72,7 +72,7 @@ def define_scatter(module: Module, n: int) -> str:
 
     def block(slots: str, rows: list[str], column: str | int) -> None:
         first = code.offset(slots, column, width)
-        places = [code.offset(first, k, width) for k in range(_side(code))]
+        places = [code.offset(first, k, width) for k in range(_side(code, n))]
         _scatter_block(code, places, rows, column)
 
     def element(slots: str, rows: list[str], column: str | int) -> None:
@@ -89,36 +89,43 @@ def define_scatter(module: Module, n: int) -> str:
 
 def _scatter_block(code: Code, places: list[str], rows: list[str], column: str | int) -> None:
     """Bring the slots at `places`, as many as a block has columns, to the rows."""
-    vectors: list[str] = []
-    if code.target.single:
-        parts = [_parts(code, code.load(code.vector, place, code.width)) for place in places]
-        with code.narrower(_side(code)):
-            for square in zip(*parts, strict=True):
-                for vector in _transposed(code, list(square)):
-                    vectors.append(code.to_double(vector, code.vector))
+    side = len(places)
+    if side == code.lanes and side >= 4:
+        vectors = _transposed(code, _halves_exchanged(code, places), side // 2)
     else:
-        vectors = _transposed(code, *_halves_exchanged(code, places))
-    with code.narrower(_side(code)):
+        vectors = []
+        for first in range(0, code.lanes, side):
+            square = _transposed_part(code, places, first)
+            with code.narrower(side):
+                vectors += [code.to_double(vector, code.vector) for vector in square]
+    with code.narrower(side):
         for row, vector in zip(rows, vectors, strict=True):
             code.store(code.doubles, vector, code.offset(row, column, 8))
 
 
-def _halves_exchanged(code: Code, places: list[str]) -> tuple[list[str], int]:
-    """Load vectors with the last step of a transposition done, and tell the steps that are left.
+def _transposed_part(code: Code, places: list[str], first: int) -> list[str]:
+    """Load as many lanes of vectors as there are vectors, from `first` on, and transpose them."""
+    side, size = len(places), code.target.bytes
+    shifted = [code.offset(place, first, size) for place in places]
+    with code.narrower(side):
+        parts = [code.load(code.vector, place, side * size) for place in shifted]
+        return _transposed(code, parts)
+
+
+def _halves_exchanged(code: Code, places: list[str]) -> list[str]:
+    """Load vectors with the last step of a transposition done.
 
     That step joins the first halves, and the second halves, of two vectors. Joined as they are
     loaded, they keep the one unit free that moves numbers across a register.
     """
-    half = code.lanes // 2
-    if half < 2:
-        return [code.load(code.vector, place, code.width) for place in places], code.lanes
+    half, size = code.lanes // 2, code.target.bytes
     joined = []
     for first in (0, half):
-        shifted = [code.offset(place, first, code.target.bytes) for place in places]
+        shifted = [code.offset(place, first, size) for place in places]
         with code.narrower(half):
-            parts = [code.load(code.vector, place, code.width) for place in shifted]
+            parts = [code.load(code.vector, place, half * size) for place in shifted]
         joined += [_joined(code, pair) for pair in zip(parts[:half], parts[half:], strict=True)]
-    return joined, half
+    return joined
 
 
 def define_scatter_tabled(module: Module) -> str:
@@ -132,10 +139,11 @@ def define_scatter_tabled(module: Module) -> str:
         number = code.load("i64", code.offset("%table", column, 8))
         return code.offset(slots, number, code.width)
 
-    final = code.put(f"sub i64 %n, {_side(code)}")
-    with _whole_groups(code) as (slots, rows), code.loop(0, "%n", _side(code)) as column:
+    side = _side(code)
+    final = code.put(f"sub i64 %n, {side}")
+    with _whole_groups(code) as (slots, rows), code.loop(0, "%n", side) as column:
         column = code.minimum(column, final)  # the last block may overlap the one before
-        columns = [code.put(f"add i64 {column}, {k}") for k in range(_side(code))]
+        columns = [code.put(f"add i64 {column}, {k}") for k in range(side)]
         _scatter_block(code, [slot(slots, one) for one in columns], rows, column)
     with _incomplete_group(code) as (slots, row):
         count = code.put(f"sub i64 %last, {row}")
@@ -164,7 +172,7 @@ Move = Callable[[str, list[str], str | int], None]
 def _over_groups(code: Code, n: int, block: Move, element: Move, rest: str) -> None:
     """Move whole groups by blocks, and what is left of the rows by the function `rest`."""
     with _whole_groups(code) as (slots, rows):
-        _over_columns(code, n, slots, rows, block if n >= _side(code) else element)
+        _over_columns(code, n, slots, rows, block if n > 1 else element)
     with _incomplete_group(code) as (slots, row):
         code.do(
             f"call void @{rest}(ptr {slots}, ptr %data, i64 %step, i64 {n}, i64 {row}, i64 %last)"
@@ -200,8 +208,8 @@ def _whole(code: Code) -> str:
 
 
 def _over_columns(code: Code, n: int, slots: str, rows: list[str], move: Move) -> None:
-    """Cover columns 0..n-1: by blocks, the last of which may overlap another, or one by one."""
-    width = _side(code) if n >= _side(code) else 1
+    """Cover columns 0..n-1 by blocks, the last of which may overlap another."""
+    width = _side(code, n)
     final = n - width
     if n <= UNROLLED * width:
         for column in range(0, n, width):
@@ -250,36 +258,23 @@ def _define_scatter_rest(module: Module) -> str:
     return name
 
 
-def block_columns(target: Target) -> int:
-    """Return the columns of a block: as many as a register holds doubles."""
-    return target.lanes // 2 if target.single else target.lanes
-
-
-def _side(code: Code) -> int:
-    return block_columns(code.target)
+def _side(code: Code, n: int | None = None) -> int:
+    """Return the columns of a block: as many doubles as a register holds, or at most n."""
+    side = code.target.lanes // 2 if code.target.single else code.target.lanes
+    while n is not None and side > max(n, 1):
+        side //= 2
+    return side
 
 
 def _joined(code: Code, parts: Sequence[str]) -> str:
-    """Return one vector of all lanes of two halves; one part is it already."""
-    if len(parts) == 1:
-        return parts[0]
-    half = f"<{code.lanes // 2} x {code.number}>"
-    picks = ", ".join(f"i32 {k}" for k in range(code.lanes))
-    mask = f"<{code.lanes} x i32> <{picks}>"
-    return code.put(f"shufflevector {half} {parts[0]}, {half} {parts[1]}, {mask}")
-
-
-def _parts(code: Code, vector: str) -> list[str]:
-    """Return the halves of a vector in single precision; a vector of doubles as it is."""
-    side, halves = _side(code), []
-    if side == code.lanes:
-        return [vector]
-    for first in (0, side):
-        picks = ", ".join(f"i32 {first + k}" for k in range(side))
-        mask = f"<{side} x i32> <{picks}>"
-        v = code.vector
-        halves.append(code.put(f"shufflevector {v} {vector}, {v} poison, {mask}"))
-    return halves
+    """Return one vector of all lanes of its parts, a power of two of them."""
+    parts, lanes = list(parts), code.lanes // len(parts)
+    while len(parts) > 1:
+        half, lanes = f"<{lanes} x {code.number}>", 2 * lanes
+        mask = f"<{lanes} x i32> <{', '.join(f'i32 {k}' for k in range(lanes))}>"
+        pairs = zip(parts[::2], parts[1::2], strict=True)
+        parts = [code.put(f"shufflevector {half} {a}, {half} {b}, {mask}") for a, b in pairs]
+    return parts[0]
 
 
 def _transposed(code: Code, vectors: list[str], end: int | None = None) -> list[str]:
