@@ -36,7 +36,7 @@ class Waves(CampaignSubject):
         if height == 0.5:
             raise ValueError("half")
         t = np.linspace(0.0, 1.0, 501)
-        record = {"t": t, "x.wave [m]": height * np.sin(t)}
+        record = {"t": t, "x.wave [m]": height * np.sin(t), "signals.W [J]": height * t}
         return Finished({"height_m": height, "ok": float(height <= 0.9)}, "", record)
 
     def describe(self):
@@ -56,7 +56,7 @@ def test_the_page_tells_rates_worst_runs_and_bands(tmp_path):
     page = campaign_page(result, Waves(), metric="height_m")
     tables = {table.title: table.rows for table in page.tables}
     assert [row[1:4] for row in tables["Success"]] == [(10, 11, "90.91 %"), (9, 11, "81.82 %")]
-    worst = tables["The 10 worst runs by height_m"]
+    worst = tables["The 10 worst runs by height (m)"]
     assert worst[0][0] == "run 5"  # failed ones first
     assert worst[1] == ("run 10", 1.0, "wave --height 1.0")
     assert tables["Failed runs"] == (("run 5", "ValueError: half", "wave --height 0.5"),)
@@ -67,6 +67,9 @@ def test_the_page_tells_rates_worst_runs_and_bands(tmp_path):
     everything = bands.lines[2]
     assert everything.area
     np.testing.assert_allclose(everything.y.max(), np.sin(1.0))
+    titles = [figure.title for figure in page.figures]
+    assert {"Over time: wave", "Over time: W"} <= set(titles)
+    assert len(set(titles)) == len(titles)
     text = html(page)
     assert "wave --height 1.0" in text
     assert "http" not in text.split('<script type="text/plain"')[0].replace("http-equiv", "")

@@ -102,8 +102,9 @@ def worst_table(result: Campaign, subject: CampaignSubject, metric: str, smalles
         )
         for k in rows.tolist()
     ]
-    title = f"The {len(told)} worst runs" + (f" by {metric}" if known else "")
-    return Table(title, ("run", metric if known else "", "command"), tuple(told))
+    words = _worded(metric)
+    title = f"The {len(told)} worst runs" + (f" by {words}" if known else "")
+    return Table(title, ("run", words if known else "", "command"), tuple(told))
 
 
 def failure_table(result: Campaign, subject: CampaignSubject) -> Table:
@@ -123,7 +124,7 @@ def failure_table(result: Campaign, subject: CampaignSubject) -> Table:
 
 
 def _sensitivity_table(result: Campaign, metric: str) -> Table:
-    title = f"What {metric} depends on"
+    title = f"What {_worded(metric)} depends on"
     columns = ("setting", "first index", "± (95 %)", "total index", "± (95 %)")
     found = sensitivity(result, metric)
     if found is None:
@@ -148,7 +149,9 @@ def _bands(result: Campaign) -> list[Figure]:
     figures = []
     for name in names:
         runs = [(one[TIME], one[name]) for one in records.values() if name in one]
-        figures.append(band_figure("Over time:", name, longest, runs))
+        entry = name.partition(" [")[0].removeprefix("signals.")
+        title = "Over time:" if "." in entry else f"Over time: {entry}"
+        figures.append(band_figure(title, name, longest, runs))
     return figures
 
 
@@ -166,8 +169,7 @@ def _shares(result: Campaign, metrics: Sequence[str]) -> list[Figure]:
     for name in metrics[:2]:
         values = np.sort(_finite(result.metrics[name]))
         share = np.arange(1, len(values) + 1) / len(result.table["job"])
-        words, unit = metric_name(name)
-        label = f"{words} ({unit})" if unit else words
+        words, label = metric_name(name)[0], _worded(name)
         line = Line("share of runs", values, share)
         figures.append(Figure(f"Distribution of {words}", label, "share of runs", (line,)))
     return figures
@@ -188,13 +190,18 @@ def _scatters(result: Campaign, metrics: Sequence[str]) -> list[Figure]:
                 for words, which in (("promises hold", kept), ("promises broken", ~kept))
                 if which.any()
             ]
-            words, unit = metric_name(name)
-            label = f"{words} ({unit})" if unit else words
+            words, label = metric_name(name)[0], _worded(name)
             figures.append(Figure(f"{words} against {key}", key, label, tuple(lines)))
     return figures
 
 
 # ---------------------------------------------------------------------- numbers and words
+
+
+def _worded(metric: str) -> str:
+    """Return a metric in words, with its unit."""
+    words, unit = metric_name(metric)
+    return f"{words} ({unit})" if unit else words
 
 
 def _medians(result: Campaign) -> dict[str, Any]:
@@ -269,7 +276,7 @@ def search_page(found: Falsification, subject: CampaignSubject) -> Page:
         lines.append(Line(name, np.arange(1, len(values) + 1), worst))
     words, unit = metric_name(metric)
     label = f"worst {words} so far ({unit})" if unit else f"worst {words} so far"
-    columns = ("", "first broken promise", "runs made", f"worst {metric}", "command")
+    columns = ("", "first broken promise", "runs made", f"worst {_worded(metric)}", "command")
     return Page(
         title=f"worst case of {subject.name}",
         text=f"Settings that break a promise.\n\n{found.words()}",

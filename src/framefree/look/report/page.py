@@ -195,13 +195,18 @@ def _table(table: Table) -> str:
     rows = "".join(
         "<tr>"
         + "".join(
-            f'<td class="{kind}">{escape(value if isinstance(value, str) else number(value))}</td>'
-            for kind, value in zip(kinds, row, strict=True)
+            f'<td class="{kind}" data-column="{escape(name)}">'
+            f"{escape(value if isinstance(value, str) else number(value))}</td>"
+            for kind, name, value in zip(kinds, table.columns, row, strict=True)
         )
         + "</tr>"
         for row in table.rows
     )
-    return f'<div class="card scroll"><table><tr>{head}</tr>{rows}</table></div>' if rows else ""
+    return (
+        f'<div class="card scroll"><table><tr class="head">{head}</tr>{rows}</table></div>'
+        if rows
+        else ""
+    )
 
 
 def _kind(column: Sequence[Any]) -> str:

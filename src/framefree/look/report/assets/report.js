@@ -31,13 +31,15 @@
 
   function drawFigure(element) {
     const data = dataOf(element);
+    let areas = 0;
     const traces = data.traces.map((trace) => {
       const color = trace.faint ? "#b9c2cb" : COLORS[trace.color % COLORS.length];
       const again = trace.color >= COLORS.length && !trace.faint;   // the palette's second round
       const x = unpack(trace.x), y = unpack(trace.y);
       if (trace.area) {
+        const depth = areas++ ? "30" : "68";   // the inner of two bands is the darker one
         return {type: "scatter", name: trace.name, x, y, mode: "lines", fill: "toself",
-                fillcolor: color + "30", line: {width: 0, color}, hoverinfo: "skip"};
+                fillcolor: color + depth, line: {width: 0, color}, hoverinfo: "skip"};
       }
       return {type: "scatter", name: trace.name, x, y,
               mode: trace.mode, connectgaps: false, marker: {color, size: x.length > 300 ? 4 : 7},
@@ -56,6 +58,8 @@
       hoverlabel: {font: {size: 12}, namelength: 40},
       xaxis: {...axis, ...data.layout.xaxis}, yaxis: {...axis, ...data.layout.yaxis},
     };
+    // With a distance of their own the titles push the margins, and never lie over the ticks.
+    for (const one of [layout.xaxis, layout.yaxis]) one.title = {...one.title, standoff: 8};
     if (!data.over_time) layout.hovermode = "closest";
     return Plotly.newPlot(element, traces, layout, CONFIG).then(() => {
       if (data.over_time) figures.push(cursor(element, traces));
