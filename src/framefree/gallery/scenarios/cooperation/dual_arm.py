@@ -34,10 +34,10 @@ from framefree.gallery.scenarios.cooperation.dual_arm_parts import (
     ring,
     strict_law,
 )
+from framefree.gallery.scenarios.cooperation.dual_arm_wrenches import between_hands, grasp_wrenches
 from framefree.gallery.shared.scenario import Outcome, Promise, Scenario
 from framefree.look.report import Animation, Figure, Line
 from framefree.machine import Machine
-from framefree.motion import equations
 from framefree.simulate import Run
 from framefree.solve import assemble
 
@@ -124,7 +124,8 @@ class DualArm(Scenario):
     object_mujoco_grasp_error
         Largest gap of a grasp on MuJoCo (m, rad).
     object_grasp_wrench_error
-        Largest difference between what a hand carries and what the law asks of it (N, Nm).
+        Largest difference between what a hand carries and what the law asks of it (N, Nm), without
+        the torques by which motors make up for what joints resist within a period.
     object_squeeze_n
         Mean force with which the hands press the object between them.
     mass_difference
@@ -253,7 +254,7 @@ class _Findings:
         published, strict = self.errors["published"], self.errors["strict"]
         three, critical, unknown = (self.errors[k] for k in ("three", "critical", "unknown"))
         run = self.runs["object"]
-        carried = _grasp_wrenches(run, self.machine)
+        carried = grasp_wrenches(run, self.machine)
         meant = np.stack([run[f"grasp_{side}.wrench"] for side in "lr"], axis=1)
         return {
             **published.published(),
@@ -274,7 +275,7 @@ class _Findings:
             ),
             "object_mujoco_grasp_error": self.object_mujoco.largest(self.object_mujoco.coupling),
             "object_grasp_wrench_error": float(np.abs(carried - meant).max()),
-            "object_squeeze_n": float(_between_hands(carried, run, self.machine).mean()),
+            "object_squeeze_n": float(between_hands(carried, run, self.machine).mean()),
         }
 
     def promises(self) -> tuple[Promise, ...]:
@@ -377,29 +378,6 @@ def _wrench_figure(run: Run) -> Figure:
         values,
         caption="Each hand carries half of the load; the pressure is along the rod, which leans.",
     )
-
-
-def _grasp_wrenches(run: Run, machine: Machine) -> np.ndarray:
-    """Return what the loops carry (rows, hands, 6), world axes, found from the inputs alone."""
-    eom = equations(machine, "constrained")
-    force = np.zeros((len(run.t), machine.nv))
-    force[:, : machine.nu] = run.u
-    wrenches = eom.kernel("loop_wrench")(run.x, run.v, force)
-    object_R = eom.kernel("body_pose")(run.x)[:, machine.body_index["object"], :3, :3]
-    in_world = []
-    for k, side in enumerate("lr"):
-        R = object_R @ machine.frame(f"object_{side}").pose[:3, :3]
-        halves = [np.einsum("tij,tj->ti", R, half) for half in np.split(wrenches[:, k], 2, axis=1)]
-        in_world.append(np.concatenate(halves, axis=1))
-    return np.stack(in_world, axis=1)
-
-
-def _between_hands(wrenches: np.ndarray, run: Run, machine: Machine) -> np.ndarray:
-    """Return the force (rows,) with which hands press, along the line between them."""
-    poses = equations(machine, "constrained").kernel("body_pose")(run.x)
-    left, right = (poses[:, machine.body_index[f"link_7_{side}"], :3, 3] for side in "lr")
-    line = (right - left) / norm(right - left)[:, None]
-    return np.einsum("ti,ti->t", wrenches[:, 0, :3] - wrenches[:, 1, :3], line) / 2
 
 
 def _animations(runs: dict[str, Run]) -> tuple[Animation, ...]:
