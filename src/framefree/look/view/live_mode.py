@@ -199,6 +199,7 @@ class LiveMode(ViewMode):
         async def _(event: Any) -> None:
             handles.move(event.target.position, event.target.wxyz)
             self.session.set({})
+            page.hurry()
 
     def _add_grips(self, page: View) -> None:
         if self._grab is None:
@@ -215,6 +216,7 @@ class LiveMode(ViewMode):
                     self.grab(body, event.start_position, event.end_position)
                 else:
                     self.session.set(_vector("grab.place", event.end_position))
+                page.hurry()
 
             node.on_drag("left")(dragged)
 

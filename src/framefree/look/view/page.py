@@ -30,6 +30,8 @@ LOOPBACK = "127.0.0.1"
 PORT = 8080
 PERIOD = 1 / 40
 """Wall time from one picture to the next, s."""
+ANSWER = 0.006
+"""Wall time within which a live loop has made a step with what somebody did, s."""
 
 
 class ShownMoment(NamedTuple):
@@ -105,7 +107,7 @@ class View:
         self._set_the_stage()
         mode.panel(self)
         self._show_panel()
-        self._end = threading.Event()
+        self._end, self._hurry = threading.Event(), threading.Event()
         self._shown = 0
         self._draw(ShownMoment(mode.first, 0.0, {}, "", {}))
         self._thread = threading.Thread(target=self._pictures, name="framefree-view", daemon=True)
@@ -213,7 +215,13 @@ class View:
                 self.status.content = _words(f"{error}", {})
             except Exception as error:  # whatever one picture meets, the next one is drawn
                 warnings.warn(f"a picture was not drawn: {error!r}", FramefreeWarning, stacklevel=1)
-            self._end.wait(max(PERIOD - (perf_counter() - begin), 0.002))
+            if self._hurry.wait(max(PERIOD - (perf_counter() - begin), 0.002)):
+                self._hurry.clear()
+                self._end.wait(ANSWER)
+
+    def hurry(self) -> None:
+        """Draw the next picture as soon as the loop has answered what somebody did."""
+        self._hurry.set()
 
     def _shown_again(self) -> bool:
         """Whether a box was ticked since the last picture."""
