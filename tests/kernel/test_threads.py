@@ -152,6 +152,7 @@ def test_a_kernel_may_go_while_its_helper_waits():
         del kernel
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_process_that_forks_has_helpers_of_its_own(kernel):
     states = np.random.default_rng(0).normal(size=(3000, 3))
     expected = kernel(states, threads=2)
