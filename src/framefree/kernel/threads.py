@@ -6,12 +6,10 @@ import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from time import sleep
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from framefree.kernel.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from framefree.kernel.sharing import Job
+from framefree.kernel.sharing import Job, sharing
 
 SHARES = 4
 """Ranges for each thread."""
@@ -40,8 +38,6 @@ def split(
     if threads <= 1:
         ports, *rest = map(ctypes.addressof, tables)
         return not function(ports, 0, rows, *rest)
-    from framefree.kernel.sharing import Job  # needs the compiler, which one thread does not
-
     count = min(pieces, threads * SHARES)
     bounds = [min(rows, pieces * k // count * grain) for k in range(count + 1)]
     job = Job(function, tables, bounds, threads)
@@ -55,14 +51,12 @@ class _Helpers:
     def __init__(self) -> None:
         from concurrent.futures import ThreadPoolExecutor  # takes 5 ms
 
-        from framefree.kernel.sharing import sharing
-
         self.native = sharing()
         self.waiting: deque[_Helper] = deque()
         count = os.cpu_count() or 1
         self._pool = ThreadPoolExecutor(max_workers=count, thread_name_prefix="framefree")
 
-    def share(self, job: "Job", count: int) -> None:
+    def share(self, job: Job, count: int) -> None:
         """Do a job on this thread and so many others, as far as they come to it."""
         chosen = [self._one() for _ in range(count)]
         interrupt = None
