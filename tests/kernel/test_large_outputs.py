@@ -26,6 +26,7 @@ def repeated(seed):
     return ca.Function("f", [a, b], outputs, ["a", "b"], ["m", "n", "few"])
 
 
+@pytest.mark.first_cases(8)
 @pytest.mark.parametrize("lanes", [1, 2, 4, 8])
 @pytest.mark.parametrize("seed", range(4))
 def test_every_element_is_where_it_belongs(seed, lanes):
