@@ -312,6 +312,11 @@ class Code:
         """Store a value."""
         self.do(f"store {kind} {value}, ptr {pointer}, align {align}")
 
+    def prefetch_to_write(self, pointer: str) -> None:
+        """Ask for a line of memory that will be written; a place that does not exist is no harm."""
+        self.module.intrinsic("llvm.prefetch.p0", "void", "ptr, i32, i32, i32")
+        self.do(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 1, i32 3, i32 1)")
+
     def label(self, name: str) -> None:
         """Begin a block."""
         self.lines.append(f"{name}:")

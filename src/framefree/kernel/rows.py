@@ -3,9 +3,9 @@
 ``gather(slots, stride, data, step, row, last, groups)`` fills, for each group, slot k with element
 k of the rows row, row + 1, ...; ``scatter`` is its inverse. There is one of each for every n.
 ``scatter_tabled`` brings back elements whose slots a table lists.
-Square blocks of elements are transposed in registers, as large as a register, or as n allows; the
-last block of a row may overlap the one before. In the last group rows beyond the last
-are copies of the last and are not written back. A step of 0 means one row for all.
+Blocks of elements are transposed in registers; what they leave of a row is covered by a smaller
+one, which may overlap the one before. In the last group rows beyond the last are copies of the
+last and are not written back. A step of 0 means one row for all.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +15,7 @@ from framefree.kernel.code import Code, Module
 
 PARAMETERS = "ptr %slots, i64 %stride, ptr %data, i64 %step, i64 %row, i64 %last, i64 %groups"
 UNROLLED = 4  # up to so many blocks are written out one after another
+AHEAD = 16  # doubles by which lines of large results are asked for before they are written
 
 
 def define_gather(module: Module, n: int) -> str:
@@ -23,28 +24,13 @@ def define_gather(module: Module, n: int) -> str:
     if module.has(name):
         return name
     code = Code(module)
-    width, side = code.width, _side(code, n)
+    width = code.width
 
-    def block(slots: str, rows: list[str], column: str | int) -> None:
-        places = [code.offset(row, column, 8) for row in rows]
-        squares = []
-        with code.narrower(side):
-            for first in range(0, len(places), side):
-                some = places[first : first + side]
-                loaded = [code.from_double(code.load(code.doubles, p), code.doubles) for p in some]
-                squares.append(_transposed(code, loaded))
-        vectors = [_joined(code, parts) for parts in zip(*squares, strict=True)]
+    def block(slots: str, rows: list[str], column: str | int, side: int) -> None:
+        vectors = _transposed(code, _gathered(code, rows, column, side))
         target = code.offset(slots, column, width)
         for k, vector in enumerate(vectors):
             code.store(code.vector, vector, code.offset(target, k, width), width)
-
-    def element(slots: str, rows: list[str], column: str | int) -> None:
-        vector = "undef"
-        for k, row in enumerate(rows):
-            scalar = code.from_double(code.load("double", code.offset(row, column, 8)))
-            one = f"{code.number} {scalar}"
-            vector = code.put(f"insertelement {code.vector} {vector}, {one}, i64 {k}")
-        code.store(code.vector, vector, code.offset(slots, column, width), width)
 
     same = code.put("icmp eq i64 %step, 0")
     code.do(f"br i1 {same}, label %one, label %several")
@@ -56,10 +42,35 @@ def define_gather(module: Module, n: int) -> str:
             code.store(code.vector, spread(code, scalar), code.offset(slots, column, width), width)
     code.do("ret void")
     code.label("several")
-    _over_groups(code, n, block, element, _define_gather_rest(module))
+    side = min(max(_doubles(code) // 2, 2), code.lanes)
+    _over_groups(code, n, side, block, _define_gather_rest(module))
     code.do("ret void")
     module.define(name, f"internal void @{name}({PARAMETERS})", code, "noinline nounwind")
     return name
+
+
+def _gathered(code: Code, rows: list[str], column: str | int, side: int) -> list[str]:
+    """Load `side` elements of every row; return as many vectors as these.
+
+    Vector k has those of the rows k, k + side, ..., one after another. Joined as they are loaded,
+    they keep the one unit free that moves numbers across a register.
+    """
+    places = [code.offset(row, column, 8) for row in rows]
+    pieces = []
+    with code.narrower(side):
+        for place in places:
+            pieces.append(code.load(code.doubles, place))
+    together = max(_doubles(code) // side, 1)  # pieces that fill a register
+    vectors = []
+    for k in range(side):
+        own = pieces[k::side]
+        groups = [own[first : first + together] for first in range(0, len(own), together)]
+        parts = []
+        for group in groups:
+            with code.narrower(side * len(group)):
+                parts.append(code.from_double(_joined(code, group, "double"), code.doubles))
+        vectors.append(_joined(code, parts, code.number))
+    return vectors
 
 
 def define_scatter(module: Module, n: int) -> str:
@@ -70,18 +81,12 @@ def define_scatter(module: Module, n: int) -> str:
     code = Code(module)
     width = code.width
 
-    def block(slots: str, rows: list[str], column: str | int) -> None:
+    def block(slots: str, rows: list[str], column: str | int, side: int) -> None:
         first = code.offset(slots, column, width)
-        places = [code.offset(first, k, width) for k in range(_side(code, n))]
+        places = [code.offset(first, k, width) for k in range(side)]
         _scatter_block(code, places, rows, column)
 
-    def element(slots: str, rows: list[str], column: str | int) -> None:
-        source = code.offset(slots, column, width)
-        for k, row in enumerate(rows):
-            scalar = code.load(code.number, code.offset(source, k, code.target.bytes), 4)
-            code.store("double", code.to_double(scalar), code.offset(row, column, 8))
-
-    _over_groups(code, n, block, element, _define_scatter_rest(module))
+    _over_groups(code, n, _doubles(code), block, _define_scatter_rest(module))
     code.do("ret void")
     module.define(name, f"internal void @{name}({PARAMETERS})", code, "noinline nounwind")
     return name
@@ -93,23 +98,23 @@ def _scatter_block(code: Code, places: list[str], rows: list[str], column: str |
     if side == code.lanes and side >= 4:
         vectors = _transposed(code, _halves_exchanged(code, places), side // 2)
     else:
-        vectors = []
+        vectors = _transposed(code, [code.load(code.vector, p, code.width) for p in places])
+    targets = [code.offset(row, column, 8) for row in rows]
+    for k, vector in enumerate(vectors):
         for first in range(0, code.lanes, side):
-            square = _transposed_part(code, places, first)
+            piece = _part(code, vector, first, side)
             with code.narrower(side):
-                vectors += [code.to_double(vector, code.vector) for vector in square]
-    with code.narrower(side):
-        for row, vector in zip(rows, vectors, strict=True):
-            code.store(code.doubles, vector, code.offset(row, column, 8))
+                doubles = code.to_double(piece, code.vector)
+                code.store(code.doubles, doubles, targets[first + k])
 
 
-def _transposed_part(code: Code, places: list[str], first: int) -> list[str]:
-    """Load as many lanes of vectors as there are vectors, from `first` on, and transpose them."""
-    side, size = len(places), code.target.bytes
-    shifted = [code.offset(place, first, size) for place in places]
-    with code.narrower(side):
-        parts = [code.load(code.vector, place, side * size) for place in shifted]
-        return _transposed(code, parts)
+def _part(code: Code, vector: str, first: int, count: int) -> str:
+    """Return `count` lanes of a vector, from `first` on."""
+    if count == code.lanes:
+        return vector
+    picks = ", ".join(f"i32 {first + k}" for k in range(count))
+    v = code.vector
+    return code.put(f"shufflevector {v} {vector}, {v} poison, <{count} x i32> <{picks}>")
 
 
 def _halves_exchanged(code: Code, places: list[str]) -> list[str]:
@@ -124,7 +129,8 @@ def _halves_exchanged(code: Code, places: list[str]) -> list[str]:
         shifted = [code.offset(place, first, size) for place in places]
         with code.narrower(half):
             parts = [code.load(code.vector, place, half * size) for place in shifted]
-        joined += [_joined(code, pair) for pair in zip(parts[:half], parts[half:], strict=True)]
+        pairs = zip(parts[:half], parts[half:], strict=True)
+        joined += [_joined(code, pair, code.number) for pair in pairs]
     return joined
 
 
@@ -139,11 +145,15 @@ def define_scatter_tabled(module: Module) -> str:
         number = code.load("i64", code.offset("%table", column, 8))
         return code.offset(slots, number, code.width)
 
-    side = _side(code)
+    side = _doubles(code)
     final = code.put(f"sub i64 %n, {side}")
     with _whole_groups(code) as (slots, rows), code.loop(0, "%n", side) as column:
         column = code.minimum(column, final)  # the last block may overlap the one before
         columns = [code.put(f"add i64 {column}, {k}") for k in range(side)]
+        # Each line is asked for before it is written: stores that wait for theirs stop all others.
+        ahead = code.put(f"add i64 {column}, {AHEAD}")
+        for row in rows:
+            code.prefetch_to_write(code.offset(row, ahead, 8))
         _scatter_block(code, [slot(slots, one) for one in columns], rows, column)
     with _incomplete_group(code) as (slots, row):
         count = code.put(f"sub i64 %last, {row}")
@@ -166,13 +176,13 @@ def spread(code: Code, scalar: str) -> str:
     return code.put(f"shufflevector {code.vector} {first}, {code.vector} undef, {lanes}")
 
 
-Move = Callable[[str, list[str], str | int], None]
+MoveBlock = Callable[[str, list[str], str | int, int], None]
 
 
-def _over_groups(code: Code, n: int, block: Move, element: Move, rest: str) -> None:
+def _over_groups(code: Code, n: int, side: int, move: MoveBlock, rest: str) -> None:
     """Move whole groups by blocks, and what is left of the rows by the function `rest`."""
     with _whole_groups(code) as (slots, rows):
-        _over_columns(code, n, slots, rows, block if n > 1 else element)
+        _over_columns(code, n, slots, rows, side, move)
     with _incomplete_group(code) as (slots, row):
         code.do(
             f"call void @{rest}(ptr {slots}, ptr %data, i64 %step, i64 {n}, i64 {row}, i64 %last)"
@@ -207,16 +217,23 @@ def _whole(code: Code) -> str:
     return code.minimum(code.put(f"sdiv i64 {left}, {code.lanes}"), "%groups")
 
 
-def _over_columns(code: Code, n: int, slots: str, rows: list[str], move: Move) -> None:
-    """Cover columns 0..n-1 by blocks, the last of which may overlap another."""
-    width = _side(code, n)
-    final = n - width
-    if n <= UNROLLED * width:
-        for column in range(0, n, width):
-            move(slots, rows, min(column, final))
+def _over_columns(
+    code: Code, n: int, slots: str, rows: list[str], side: int, move: MoveBlock
+) -> None:
+    """Cover columns 0..n-1 by blocks of `side` columns, or fewer, and one for what is left."""
+    while side > n:
+        side //= 2
+    whole = n // side * side
+    if n <= UNROLLED * side:
+        for column in range(0, whole, side):
+            move(slots, rows, column, side)
     else:
-        with code.loop(0, str(n), width) as column:
-            move(slots, rows, code.minimum(column, str(final)))
+        with code.loop(0, str(whole), side) as column:
+            move(slots, rows, column, side)
+    if whole < n:
+        while side // 2 >= n - whole:
+            side //= 2
+        move(slots, rows, n - side, side)
 
 
 REST = "ptr %slots, ptr %data, i64 %step, i64 %n, i64 %row, i64 %last"
@@ -258,19 +275,17 @@ def _define_scatter_rest(module: Module) -> str:
     return name
 
 
-def _side(code: Code, n: int | None = None) -> int:
-    """Return the columns of a block: as many doubles as a register holds, or at most n."""
-    side = code.target.lanes // 2 if code.target.single else code.target.lanes
-    while n is not None and side > max(n, 1):
-        side //= 2
-    return side
+def _doubles(code: Code) -> int:
+    """Return the number of doubles that a register holds."""
+    lanes = code.target.lanes
+    return max(lanes // 2, 1) if code.target.single else lanes
 
 
-def _joined(code: Code, parts: Sequence[str]) -> str:
+def _joined(code: Code, parts: Sequence[str], number: str) -> str:
     """Return one vector of all lanes of its parts, a power of two of them."""
     parts, lanes = list(parts), code.lanes // len(parts)
     while len(parts) > 1:
-        half, lanes = f"<{lanes} x {code.number}>", 2 * lanes
+        half, lanes = f"<{lanes} x {number}>", 2 * lanes
         mask = f"<{lanes} x i32> <{', '.join(f'i32 {k}' for k in range(lanes))}>"
         pairs = zip(parts[::2], parts[1::2], strict=True)
         parts = [code.put(f"shufflevector {half} {a}, {half} {b}, {mask}") for a, b in pairs]
@@ -278,16 +293,16 @@ def _joined(code: Code, parts: Sequence[str]) -> str:
 
 
 def _transposed(code: Code, vectors: list[str], end: int | None = None) -> list[str]:
-    """Transpose a square of lanes x lanes elements held in as many vectors.
+    """Transpose squares of as many elements each way as there are vectors, side by side.
 
-    With `end`, only squares of so many elements each way are, side by side.
+    With `end`, squares of so many elements each way.
     """
     lanes, width = code.lanes, 1
-    while width < (end or lanes):
+    while width < (end or len(vectors)):
         low = [k if not k & width else k - width + lanes for k in range(lanes)]
         high = [k + width if not k & width else k + lanes for k in range(lanes)]
         following = list(vectors)
-        for k in range(lanes):
+        for k in range(len(vectors)):
             if not k & width:
                 a, b = vectors[k], vectors[k + width]
                 following[k] = _shuffle(code, a, b, low)
