@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -150,6 +151,82 @@ def test_a_kernel_may_go_while_its_helper_waits():
         kernel = ff.compile(f, cache=False)
         np.testing.assert_array_equal(kernel(states, threads=2), kernel(states))
         del kernel
+
+
+def test_a_helper_that_is_forgotten_leaves(monkeypatch):
+    """As an interrupt between choosing a helper and handing it a job leaves it."""
+    monkeypatch.setattr(threads, "LOOKS", 10)
+    ours = threads._Helpers()
+    helper = ours._one()
+    limit = time.monotonic() + 60
+    while not helper.left and time.monotonic() < limit:
+        time.sleep(1e-3)
+    assert helper.left
+    ours._pool.shutdown(wait=True)  # its thread is free
+
+
+def test_what_a_helper_works_on_is_waited_for():
+    """The job ends with the call: an interrupt cannot come in between, its memory is ours."""
+    begun, ended = threading.Event(), []
+    caller = threading.get_ident()
+
+    def work(ports, first, last):
+        if threading.get_ident() != caller:
+            begun.set()
+            time.sleep(0.3)
+            ended.append(first)
+        else:
+            begun.wait(60)
+        return 0
+
+    split(native(work), (PORTS,), 64, 32, 2)
+    assert ended
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_interrupts_leave_no_thread_behind():
+    """Ctrl-C at any moment of many calls: right results, no thread that keeps a processor busy."""
+    code = """
+import os, signal, sys, threading, time
+import casadi as ca, numpy as np, framefree as ff
+x = ca.SX.sym("x", 3)
+y = x
+for _ in range(40):
+    y = ca.sin(y) + 0.1 * x
+kernel = ff.compile(ca.Function("f", [x], [y], ["x"], ["y"]), cache=False)
+states = np.random.default_rng(0).normal(size=(3000, 3))
+expected = kernel(states)
+stop = threading.Event()
+def pester():
+    rng = np.random.default_rng(1)
+    while not stop.is_set():
+        time.sleep(rng.uniform(1e-4, 2e-3))
+        os.kill(os.getpid(), signal.SIGINT)
+caught = 0
+pest = threading.Thread(target=pester, daemon=True)
+pest.start()
+deadline = time.monotonic() + 3
+while time.monotonic() < deadline:
+    try:
+        while time.monotonic() < deadline:
+            assert np.array_equal(kernel(states, threads=2), expected)
+    except KeyboardInterrupt:
+        caught += 1
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+stop.set()
+pest.join()
+time.sleep(1.0)
+used = time.process_time()
+time.sleep(1.0)
+print(caught, time.process_time() - used)
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
+    )
+    assert result.returncode == 0, result.stderr
+    caught, used = result.stdout.split()
+    assert int(caught) > 20
+    assert float(used) < 0.3  # of one second
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")

@@ -9,6 +9,7 @@ caller by an atomic counter.
 import ctypes
 import functools
 import itertools
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,8 +19,9 @@ import llvmlite.binding as llvm
 from framefree.kernel.native import compile_object, load_engine
 from framefree.kernel.target import host
 
-IDLE, HANDED, TAKEN = 0, 1, 2
-"""States of a mailbox: its helper waits, work lies in it, the helper is at work."""
+IDLE, HANDED, TAKEN, LEFT, CHOSEN = range(5)
+"""States of a mailbox: its helper waits, work lies in it, the helper is at work, it has left, it
+waits for work that somebody has promised."""
 
 ASSEMBLY = """
 ; A job: threads, function, ports, plan or null, failures; for each thread the next and the last of
@@ -80,8 +82,12 @@ all:
 }
 
 ; A mailbox: its state, the address of a job, the number of the thread in that job.
-; Puts a job into mailboxes, and works on it as their owners do.
-define void @share(ptr %job, ptr %mailboxes, i64 %count) nounwind {
+; Puts a job into mailboxes whose helpers were chosen, works on it as these do, and returns when
+; all are done: nothing of the job is read afterwards. There is no way out in between, so that an
+; interrupt comes before or after.
+define void @share(
+  ptr %job, ptr %mailboxes, i64 %count, i64 %looks, ptr %sleep, i32 %time
+) nounwind {
 entry:
   br label %head
 head:
@@ -96,19 +102,59 @@ hand:
   %thread_at = getelementptr i64, ptr %mailbox, i64 2
   %more = add i64 %k, 1
   store i64 %more, ptr %thread_at
-  store atomic i64 1, ptr %mailbox release, align 8
+  %handed = cmpxchg ptr %mailbox, i64 4, i64 1 acq_rel acquire
   br label %head
 own:
   call void @take(ptr %job, i64 0)
+  br label %rest
+rest:
+  %j = phi i64 [ 0, %own ], [ %following, %finished ]
+  %left = icmp slt i64 %j, %count
+  br i1 %left, label %withdraw, label %end
+withdraw:
+  %other_at = getelementptr ptr, ptr %mailboxes, i64 %j
+  %other = load ptr, ptr %other_at
+  %withdrawn = cmpxchg ptr %other, i64 1, i64 0 acq_rel acquire
+  br label %look
+look:
+  %turn = phi i64 [ 0, %withdraw ], [ %next, %wait ], [ %turn_slept, %slept ]
+  %state = load atomic i64, ptr %other acquire, align 8
+  %busy = icmp eq i64 %state, 2
+  br i1 %busy, label %patience, label %finished
+patience:
+  %awake = icmp slt i64 %turn, %looks
+  br i1 %awake, label %wait, label %slept
+wait:
+  PAUSE
+  %next = add i64 %turn, 1
+  br label %look
+slept:
+  %turn_slept = phi i64 [ %turn, %patience ]
+  %ignored = call i32 %sleep(i32 %time)
+  br label %look
+finished:
+  %following = add i64 %j, 1
+  br label %rest
+end:
   ret void
 }
 
-; Works on what comes into a mailbox, until nothing has come for so many looks.
+; Chooses a helper that waits; tells whether it did.
+define i32 @choose(ptr %mailbox) nounwind {
+entry:
+  %pair = cmpxchg ptr %mailbox, i64 0, i64 4 acq_rel acquire
+  %chosen = extractvalue { i64, i1 } %pair, 1
+  %answer = zext i1 %chosen to i32
+  ret i32 %answer
+}
+
+; Works on what comes into a mailbox, and leaves when nothing has come for so many looks, or, if it
+; was chosen, for a thousand times as many.
 define void @serve(ptr %mailbox, i64 %looks) nounwind {
 entry:
   br label %look
 look:
-  %k = phi i64 [ 0, %entry ], [ %more, %wait ], [ 0, %work ]
+  %k = phi i64 [ 0, %entry ], [ %more, %wait ], [ 0, %work ], [ 0, %again ]
   %state = load atomic i64, ptr %mailbox acquire, align 8
   %handed = icmp eq i64 %state, 1
   br i1 %handed, label %claim, label %wait
@@ -127,32 +173,23 @@ work:
 wait:
   PAUSE
   %more = add i64 %k, 1
-  %patient = icmp slt i64 %more, %looks
-  br i1 %patient, label %look, label %end
+  %chosen = icmp eq i64 %state, 4
+  %longer = mul i64 %looks, 1000
+  %limit = select i1 %chosen, i64 %longer, i64 %looks
+  %patient = icmp slt i64 %more, %limit
+  br i1 %patient, label %look, label %leave
+leave:
+  %waits = icmp eq i64 %state, 0
+  %may = or i1 %waits, %chosen
+  br i1 %may, label %try, label %again
+try:
+  %left_pair = cmpxchg ptr %mailbox, i64 %state, i64 3 acq_rel acquire
+  %gone = extractvalue { i64, i1 } %left_pair, 1
+  br i1 %gone, label %end, label %again
+again:
+  br label %look
 end:
   ret void
-}
-
-; Takes back a job that its helper has not begun, or waits for its end; tells the state at last.
-define i64 @finish(ptr %mailbox, i64 %looks) nounwind {
-entry:
-  %pair = cmpxchg ptr %mailbox, i64 1, i64 0 acq_rel acquire
-  %withdrawn = extractvalue { i64, i1 } %pair, 1
-  br i1 %withdrawn, label %end, label %look
-look:
-  %k = phi i64 [ 0, %entry ], [ %more, %wait ]
-  %state = load atomic i64, ptr %mailbox acquire, align 8
-  %idle = icmp eq i64 %state, 0
-  br i1 %idle, label %end, label %wait
-wait:
-  PAUSE
-  %more = add i64 %k, 1
-  %patient = icmp slt i64 %more, %looks
-  br i1 %patient, label %look, label %busy
-end:
-  ret i64 0
-busy:
-  ret i64 2
 }
 """
 
@@ -167,9 +204,9 @@ PAUSES = {
 class Sharing:
     """The functions of `ASSEMBLY`; the interpreter lock is released while they run."""
 
-    share: Callable[[int, ctypes.Array, int], None]
+    share: Callable[[int, ctypes.Array, int, int, Any, int], None]
+    choose: Callable[[int], int]
     serve: Callable[[int, int], None]
-    finish: Callable[[int, int], int]
     engine: llvm.ExecutionEngine  # owns the code
 
 
@@ -187,11 +224,19 @@ def sharing() -> Sharing:
         return ctypes.CFUNCTYPE(result, *arguments)(engine.get_function_address(name))
 
     return Sharing(
-        function("share", None, pointer, pointer, word),
+        function("share", None, pointer, pointer, word, word, pointer, ctypes.c_int),
+        function("choose", ctypes.c_int, pointer),
         function("serve", None, pointer, word),
-        function("finish", word, pointer, word),
         engine,
     )
+
+
+@functools.cache
+def system_sleep() -> tuple[Any, int]:
+    """Return the system's function that sends a thread to sleep, and the time for 0.1 ms or so."""
+    if sys.platform == "win32":
+        return ctypes.cast(ctypes.windll.kernel32.Sleep, ctypes.c_void_p), 1  # ms
+    return ctypes.cast(ctypes.CDLL(None).usleep, ctypes.c_void_p), 100  # us
 
 
 class Job:

@@ -5,11 +5,10 @@ import functools
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
-from time import sleep
 from typing import Any
 
 from framefree.kernel.errors import ArgumentError
-from framefree.kernel.sharing import Job, sharing
+from framefree.kernel.sharing import CHOSEN, LEFT, Job, Sharing, sharing, system_sleep
 
 SHARES = 4
 """Ranges for each thread."""
@@ -46,12 +45,16 @@ def split(
 
 
 class _Helpers:
-    """Threads that help with jobs: some wait for the next one, the others are made anew."""
+    """Threads that help with jobs: some wait for the next one, the others are made anew.
+
+    An interrupt (Ctrl-C) may come between any two lines here, but not while a job is shared. A
+    helper that is then forgotten leaves by itself, as all do to whom nothing comes for a while.
+    """
 
     def __init__(self) -> None:
         from concurrent.futures import ThreadPoolExecutor  # takes 5 ms
 
-        self.native = sharing()
+        self.native, self._sleep = sharing(), system_sleep()
         self.waiting: deque[_Helper] = deque()
         count = os.cpu_count() or 1
         self._pool = ThreadPoolExecutor(max_workers=count, thread_name_prefix="framefree")
@@ -59,48 +62,38 @@ class _Helpers:
     def share(self, job: Job, count: int) -> None:
         """Do a job on this thread and so many others, as far as they come to it."""
         chosen = [self._one() for _ in range(count)]
-        interrupt = None
-        try:
-            mailboxes = (ctypes.c_void_p * count)(*[helper.address for helper in chosen])
-            self.native.share(job.address, mailboxes, count)
-        finally:
-            for helper in chosen:  # they work on memory of ours: no interrupt ends this early
-                looks = LOOKS
-                while self.native.finish(helper.address, looks):
-                    looks = 1  # it may wait for this very processor
-                    try:
-                        sleep(1e-4)
-                    except KeyboardInterrupt as error:
-                        interrupt = error
-                self.waiting.append(helper)
-        if interrupt is not None:
-            raise interrupt
+        mailboxes = (ctypes.c_void_p * count)(*[helper.address for helper in chosen])
+        self.native.share(job.address, mailboxes, count, LOOKS, *self._sleep)
+        self.waiting.extend(helper for helper in chosen if not helper.left)
 
     def _one(self) -> "_Helper":
-        try:
-            return self.waiting.pop()
-        except IndexError:
-            helper = _Helper()
-            self._pool.submit(self._serve, helper)
-            return helper
-
-    def _serve(self, helper: "_Helper") -> None:
-        """Let a thread of the pool help until nothing has come for a while."""
+        """Choose a helper that waits, or a new one."""
         while True:
-            self.native.serve(helper.address, LOOKS)
             try:
-                self.waiting.remove(helper)
-                return
-            except ValueError:
-                sleep(0)  # chosen by somebody whose job is not there yet
+                helper = self.waiting.pop()
+            except IndexError:
+                helper = _Helper()
+                self._pool.submit(helper.serve, self.native, LOOKS)
+                return helper
+            if self.native.choose(helper.address):
+                return helper
 
 
 class _Helper:
     """The mailbox of a thread, see `framefree.kernel.sharing`."""
 
     def __init__(self) -> None:
-        self._words = (ctypes.c_ssize_t * 3)()
+        self._words = (ctypes.c_ssize_t * 3)(CHOSEN)
         self.address = ctypes.addressof(self._words)
+
+    def serve(self, native: Sharing, looks: int) -> None:
+        """Do what comes into the mailbox until nothing has come for so many looks."""
+        native.serve(self.address, looks)
+
+    @property
+    def left(self) -> bool:
+        """Whether its thread has left; nothing comes of what is put into its mailbox then."""
+        return self._words[0] == LEFT
 
 
 @functools.cache
