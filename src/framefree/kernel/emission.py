@@ -6,7 +6,7 @@ from framefree.kernel.agreed import find_feedback
 from framefree.kernel.batch import define_program
 from framefree.kernel.code import Module
 from framefree.kernel.entry import define_entry
-from framefree.kernel.graph import Port
+from framefree.kernel.graph import Graph, Port
 from framefree.kernel.interpreter import HEADER
 from framefree.kernel.native import TileLayout, compile_object
 from framefree.kernel.optimise import optimise
@@ -24,9 +24,14 @@ def object_file(
     """Return the compiled function, and the sizes that callers need."""
     # Functions of matrices are loops over doubles; in single precision they are written out.
     graph = read(function, inputs, outputs, calls=not target.single)
+    return fused_object(optimise(graph, fma=target.fma), target)
+
+
+def fused_object(graph: Graph, target: Target) -> tuple[bytes, TileLayout]:
+    """Return a graph that is optimised already as compiled code."""
     # What is fed back in a roll-out is copied from slots that follow one another.
-    large = None if find_feedback(inputs, outputs).states else LARGE
-    program = lay_out(optimise(graph, fma=target.fma), large)
+    large = None if find_feedback(graph.inputs, graph.outputs).states else LARGE
+    program = lay_out(graph, large)
     binary = compile_object(assembly(program, target), target)
     groups = program.groups(target.width)
     return binary, TileLayout(rows=target.lanes * groups, weight=program.weight)

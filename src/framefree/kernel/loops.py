@@ -36,6 +36,7 @@ from framefree.kernel.c_source import CSource
 from framefree.kernel.call import Caller
 from framefree.kernel.calls_c import CallsInC, calls_c_source
 from framefree.kernel.code import Module, bits
+from framefree.kernel.emission import fused_object
 from framefree.kernel.entry import define_entry
 from framefree.kernel.graph import CompileError, Graph, Port
 from framefree.kernel.interpreter import HEADER
@@ -49,6 +50,7 @@ from framefree.kernel.routines.embed import as_program, define_procedure, proced
 from framefree.kernel.routines.procedure import Procedure
 from framefree.kernel.target import Target, host
 from framefree.kernel.timeloop import define_rollout
+from framefree.kernel.written_out import written_out
 
 NEAR = 256 * 1024  # bytes of workspace that should stay in the cache nearest but one
 MOST_GROUPS = 8
@@ -275,13 +277,7 @@ class Calls:
     def c_source(self, name: str | None = None) -> CSource:
         """Return the program as C99 with a header: loops stay loops, nothing is allocated."""
         self._check_outputs()
-        calls = [
-            (
-                call.variant,
-                [one.start if isinstance(one, Block) else one.values for one in call.operands],
-            )
-            for call in self._calls
-        ]
+        calls = [(call.variant, _places(call.operands)) for call in self._calls]
         functions = [
             one if isinstance(one, Procedure) else lay_out(optimise(_graph(one), fma=True))
             for one in (kind.function for kind in self._kinds)
@@ -314,6 +310,26 @@ class Calls:
             caller.single = load_object(self._object(program, one, use_cache), one)
             _join(native, caller.single)
         return self._kernel(caller)
+
+    def compile_straight(self, *, lanes: int | None = None) -> Kernel:
+        """Compile to straight-line code, one call written out after another: with the same bits.
+
+        For checking, and for programs of few calls. Procedures are loops in any form.
+        """
+        self._check_outputs()
+        for kind in self._kinds:
+            if isinstance(kind.function, Procedure):
+                raise CompileError(f"`{kind.function.name()}` has loops, which cannot be written out")
+        calls = (
+            (self._laid_out[call.variant].graph, _places(call.inputs), _places(call.outputs))
+            for call in self._calls
+        )
+        ports = [
+            [(port, block.start) for port, block in ports] for ports in (self.inputs, self.outputs)
+        ]
+        target = host(lanes)
+        binary, layout = fused_object(written_out(*ports, calls), target)
+        return self._kernel(Caller(self.name, *self._ports, load_object(binary, target), layout))
 
     def _kernel(self, caller: Caller) -> Kernel:
         return make_kernel(caller, self.function, c_source=lambda _, name=None: self.c_source(name))
@@ -435,6 +451,11 @@ def _graph(function: ca.Function) -> Graph:
     inputs = [Port(n, (function.numel_in(k),)) for k, n in enumerate(function.name_in())]
     outputs = [Port(n, (function.numel_out(k),)) for k, n in enumerate(function.name_out())]
     return read(function, inputs, outputs)
+
+
+def _places(operands: Sequence[Block | Constant]) -> list[int | tuple[float, ...]]:
+    """Return the first slot of every operand, or its values."""
+    return [one.start if isinstance(one, Block) else one.values for one in operands]
 
 
 def _collect(slots: list[tuple[ca.MX, int]], block: Block) -> ca.MX:

@@ -113,6 +113,20 @@ class BodyMath:
         """Whether the joint hangs on the world."""
         return self.link.parent < 0
 
+    # ------------------------------------------------------------------ the joint
+
+    def unit(self, x: Matrix) -> Matrix:
+        """Return the joint's coordinates, quaternions and (cos, sin) pairs at unit length."""
+        return ca.SX(self.link.kind.normalise(x))
+
+    def step(self, x: Matrix) -> Step:
+        """Return the pose of the link on its parent's at joint coordinates x of any length."""
+        return self.link.step(self.unit(x))
+
+    def subspace(self, x: Matrix) -> Matrix:
+        """Return the joint's subspace S (6 x nv) at joint coordinates x of any length."""
+        return self.link.subspace(self.unit(x))
+
     # ------------------------------------------------------------------ between link and body
 
     def body_pose(self, pose: LinkPose) -> Matrix:

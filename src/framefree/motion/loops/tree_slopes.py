@@ -28,9 +28,9 @@ from framefree.motion.tree.slopes import (
 
 def slopes_in_loops(machine: Machine) -> bool:
     """Tell whether the slopes of a machine can be native loops: nothing acts but at its joints."""
-    moving = all(joint.nv and joint.kind.constant_jacobian for joint in machine.joints)
+    constant = all(joint.kind.constant_jacobian for joint in machine.joints)
     between = machine.springs or machine.dampers or machine.interactions or machine.fluid
-    return moving and not between
+    return constant and not between
 
 
 # ------------------------------------------------------------------ steps
@@ -38,7 +38,7 @@ def slopes_in_loops(machine: Machine) -> bool:
 
 def carry(body: BodyMath, x: Matrix, v: Matrix, above: CarriedLink | None) -> CarriedLink:
     """Return a link seen from its tree's root."""
-    return carried_link(body.link, x, v, above)
+    return carried_link(body.link, body.unit(x), v, above)
 
 
 def accelerate(
@@ -46,7 +46,7 @@ def accelerate(
 ) -> tuple[Twist, Twist]:
     """Return the accelerations of a link's parent and of itself; gravity lifts the world."""
     if above is None:
-        above = Twist(-body.link.step(x).into(body.gravity), ca.SX(3, 1))
+        above = Twist(-body.step(x).into(body.gravity), ca.SX(3, 1))
     total = above.plus(here.bias)
     if a is not None:
         total = total.plus(Twist(here.S.linear @ a, here.S.angular @ a))
@@ -110,15 +110,15 @@ def forward_derivatives(model: Tree) -> Calls:
     x, v, force = (tape.input(n, (s,)) for n, s in (("x", machine.nx), ("v", nv), ("force", nv)))
     outputs = [tape.output(f"da_d{name}", (nv, nv)) for name in ("x", "v", "force")]
     sweeps = _SlopeSweeps(tape, x, v)
-    mass, bias, a = (tape.calls.block(size) for size in (nv * nv, nv, nv))
+    mass, L, scale, bias, a = (tape.calls.block(n) for n in (nv * nv, nv * nv, nv, nv, nv))
     write_matrix(tape, x, None, mass)
     _, passed = sweeps.wrenches(None)
     for i, link in enumerate(model.links):
         tape.call_into(bias[link.v], resisted, i, *sweeps.state(i), sweeps.here[i], passed[i])
-    tape.calls.call(inversion(nv), [mass, bias, force], [outputs[2], a])
+    tree = [link.kind.nv for link in model.links], [link.parent for link in model.links]
+    tape.calls.call(inversion(*tree), [mass, bias, force], [L, scale, outputs[2], a])
     arrays = sweeps.columns(a)
-    sizes, parents = [l.kind.nv for l in model.links], [l.parent for l in model.links]
-    tape.calls.call(multiplication(sizes, parents), [*arrays, outputs[2]], outputs[:2])
+    tape.calls.call(multiplication(*tree), [*arrays, L, scale], outputs[:2])
     return tape.calls
 
 

@@ -44,7 +44,7 @@ class CarriedColumns(NamedTuple):
 
 def place(body: BodyMath, x: Matrix) -> tuple[Step, Matrix]:
     """Return a link's pose on its parent, and its joint's subspace S."""
-    return body.link.step(x), body.link.subspace(x)
+    return body.step(x), body.subspace(x)
 
 
 def move(
@@ -56,7 +56,9 @@ def move(
     twist = Twist.of(S @ v)
     twist = twist if above is None else step.twist_into(above).plus(twist)
     rate = se3.little_adjoint(ca.vertcat(*twist)) @ S
-    return step, S, rate if link.constant_subspace else rate + link.subspace_rate(x, v), twist
+    if not link.constant_subspace:
+        rate = rate + link.subspace_rate(body.unit(x), v)
+    return step, S, rate, twist
 
 
 def collect_mass(body: BodyMath, step: Step, S: Matrix, carried: Matrix | None) -> tuple[Any, ...]:

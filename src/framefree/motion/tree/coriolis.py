@@ -23,7 +23,7 @@ import casadi as ca
 
 from framefree.geometry import se3
 from framefree.motion.body_factors import BODY_FACTORS, kirchhoff_matrix
-from framefree.motion.spatial import Inertia, Matrix, SpatialWrench, Step, Twist, wed
+from framefree.motion.spatial import Inertia, Matrix, Rigid, SpatialWrench, Step, Twist, wed
 from framefree.motion.tree.kinematics import Jacobian
 from framefree.motion.tree.links import Link
 from framefree.motion.tree.recursion import LinkMotion, over_parents
@@ -66,9 +66,12 @@ class CoriolisFactor(NamedTuple):
 
 
 def recursive(
-    links: Sequence[Link], state: LinkMotion, inertias: Sequence[Inertia], rates: Sequence[Matrix]
+    links: Sequence[Link], state: LinkMotion, inertias: Sequence[Rigid], rates: Sequence[Matrix]
 ) -> Matrix:
     """Return the `skew` matrix of rigid bodies in O(n depth) operations.
+
+    `inertias` are those of the links, or others that the joints cannot tell from them: C is made of
+    M(x) alone, being its Levi-Civita connection.
 
     With composite inertia M_i and factor B_i of all that link i carries, and dS_i the rate of the
     joint's subspace seen from the world, in link axes (`rates`), for j on the way from i inwards:
@@ -77,11 +80,11 @@ def recursive(
     """
     steps, subspaces = state.steps, state.subspaces
     factors = [
-        CoriolisFactor.of(inertia, twist)
+        CoriolisFactor.of(inertia.full, twist)
         for inertia, twist in zip(inertias, state.twists, strict=True)
     ]
     composite = over_parents(
-        links, inertias, lambda i, inertia: steps[i].inertia_out(inertia), Inertia.plus
+        links, inertias, lambda i, inertia: inertia.seen_from(steps[i]), Rigid.plus
     )
     factor = over_parents(links, factors, lambda i, value: value.out(steps[i]), CoriolisFactor.plus)
     nv = sum(S.shape[1] for S in subspaces)

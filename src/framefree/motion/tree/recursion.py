@@ -71,14 +71,23 @@ def motion(links: Sequence[Link], x: Matrix, v: Matrix) -> LinkMotion:
     biases: list[Twist] = []
 
     def visit(i: int, parent: Twist | None) -> Twist:
-        link = links[i]
-        joint = Twist.of(subspaces[i] @ v[link.v, :])
-        carried = steps[i].twist_into(parent) if parent is not None else Twist.zero()
-        bias = carried.cross(joint)
-        biases.append(bias if link.constant_subspace else bias.plus(link.subspace_bias(x, v)))
-        return carried.plus(joint)
+        twist, bias = link_motion(links[i], steps[i], subspaces[i], x, v, parent)
+        biases.append(bias)
+        return twist
 
     return LinkMotion(steps, subspaces, over_children(links, visit), biases)
+
+
+def link_motion(
+    link: Link, step: Step, S: Matrix, x: Matrix, v: Matrix, parent: Twist | None
+) -> tuple[Twist, Twist]:
+    """Return a link's twist, and its bias as in `LinkMotion`, for the twist of its parent."""
+    joint = Twist.of(S @ v[link.v, :])
+    carried = step.twist_into(parent) if parent is not None else Twist.zero()
+    bias = carried.cross(joint)
+    if not link.constant_subspace:
+        bias = bias.plus(link.subspace_bias(x, v))
+    return carried.plus(joint), bias
 
 
 def gyroscopic(
@@ -103,26 +112,17 @@ def articulated_body(
 
     `inertias` are those of the links, added mass included.
     """
-    solved: dict[int, tuple[Matrix, Matrix]] = {}
+    solved: dict[int, EliminatedLink] = {}
 
     def inward(
         i: int, value: tuple[Inertia, SpatialWrench]
     ) -> tuple[Inertia, SpatialWrench] | None:
-        link, (inertia, resistance) = links[i], value
-        S, tau = state.subspaces[i], force[link.v, :]
-        U = inertia.matrix @ S
-        D = symmetric(S.T @ U) + link.armature
-        free = tau - S.T @ ca.vertcat(*resistance)
-        K = _gain(link, D, U)
-        solved[i] = (K, solve_symmetric(D, free))
+        link, step = links[i], state.steps[i]
+        solved[i], felt = eliminated(link, state.subspaces[i], force[link.v, :], *value)
         if link.parent < 0:
             return None
-        projected = _blocked(link, inertia.matrix - U @ K)
-        passed = ca.vertcat(*resistance) + projected @ ca.vertcat(*state.biases[i]) + K.T @ free
-        if link.free_rows:
-            passed[link.free_rows] = tau
-        step = state.steps[i]
-        return step.inertia_out(Inertia.of(projected)), step.wrench_out(SpatialWrench.of(passed))
+        passed = felt.passed(state.biases[i])
+        return step.inertia_out(Inertia.of(felt.inertia)), step.wrench_out(passed)
 
     over_parents(
         links,
@@ -136,25 +136,69 @@ def articulated_body(
     accelerations: list[Matrix] = []
 
     def outward(i: int, parent: Twist | None) -> Twist:
-        K, offset = solved[i]
-        rows = links[i].free_rows
-        twist = state.steps[i].twist_into(_world(gravity) if parent is None else parent)
-        carried = ca.densify(ca.vertcat(*twist.plus(state.biases[i])))
-        if not rows:
-            acceleration = offset - K @ carried
-            total = carried + state.subspaces[i] @ acceleration
-        else:
-            # Along a unit direction of S the link's acceleration does not depend on the parent's.
-            others = _others(rows)
-            along = offset - K[:, others] @ carried[others]
-            acceleration = along - carried[rows]
-            total = ca.SX(carried)
-            total[rows] = along
+        above = _world(gravity) if parent is None else parent
+        carried = state.steps[i].twist_into(above).plus(state.biases[i])
+        acceleration, total = solved[i].outward(links[i], state.subspaces[i], carried)
         accelerations.append(acceleration)
-        return Twist.of(total)
+        return total
 
     over_children(links, outward)
     return _stack(accelerations)
+
+
+class EliminatedLink(NamedTuple):
+    """What the way inwards leaves at a link for the way outwards: ``a = offset - K a_carried``."""
+
+    K: Matrix
+    offset: Matrix
+
+    def outward(self, link: Link, S: Matrix, twist: Twist) -> tuple[Matrix, Twist]:
+        """Return the joint's acceleration (nv) and the link's, for what is carried to here."""
+        rows, carried = link.free_rows, ca.densify(ca.vertcat(*twist))
+        if not rows:
+            acceleration = self.offset - self.K @ carried
+            return acceleration, Twist.of(carried + S @ acceleration)
+        # Along a unit direction of S the link's acceleration does not depend on the parent's.
+        others = _others(rows)
+        along = self.offset - self.K[:, others] @ carried[others]
+        total = ca.SX(carried)
+        total[rows] = along
+        return along - carried[rows], Twist.of(total)
+
+
+class FeltByParent(NamedTuple):
+    """What the parent feels of a link and all it carries, in link axes: ``inertia a + wrench``.
+
+    `along` are rows of the wrench that are known exactly, in directions that the joint frees.
+    """
+
+    inertia: Matrix
+    wrench: Matrix
+    along: tuple[list[int], Matrix]
+
+    def passed(self, bias: Twist) -> SpatialWrench:
+        """Return the wrench that does not depend on the parent's acceleration."""
+        passed, (rows, exact) = self.wrench + self.inertia @ ca.vertcat(*bias), self.along
+        if rows:
+            passed[rows] = exact
+        return SpatialWrench.of(passed)
+
+
+def eliminated(
+    link: Link, S: Matrix, tau: Matrix, inertia: Inertia, resistance: SpatialWrench
+) -> tuple[EliminatedLink, FeltByParent]:
+    """Eliminate a link with its joint force tau [Featherstone2008, eq. 7.21 to 7.25].
+
+    `inertia` and `resistance` are those of the link and of all that it carries.
+    """
+    U = inertia.matrix @ S
+    D = symmetric(S.T @ U) + link.armature
+    free = tau - S.T @ ca.vertcat(*resistance)
+    K = _gain(link, D, U)
+    projected = _blocked(link, inertia.matrix - U @ K)
+    wrench = ca.vertcat(*resistance) + K.T @ free
+    felt = FeltByParent(projected, wrench, (link.free_rows, tau))
+    return EliminatedLink(K, solve_symmetric(D, free)), felt
 
 
 def _gain(link: Link, D: Matrix, U: Matrix) -> Matrix:

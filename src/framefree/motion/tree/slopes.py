@@ -145,12 +145,13 @@ class RigidTree:
             by_v[link.v, link.v] = dot(S, push_v)
             turned = 2 * B.transposed_times(S)
             push = push.plus(cross_wrench(S, wrenches[i]))
+            felt = ca.vertcat(*momentum, turned).T
             for j in _carriers(self.links, i):
                 above, S_j, (U_j, Z_j, Z_vj) = self.links[j].v, self.at[j].S, columns[j]
                 by_x[above, link.v] = dot(S_j, push)
                 by_v[above, link.v] = dot(S_j, push_v)
-                by_x[link.v, above] = dot(Z_j, momentum).T + turned.T @ U_j.angular
-                by_v[link.v, above] = dot(Z_vj, momentum).T + turned.T @ S_j.angular
+                by_x[link.v, above] = felt @ ca.vertcat(*Z_j, U_j.angular)
+                by_v[link.v, above] = felt @ ca.vertcat(*Z_vj, S_j.angular)
         return by_x, by_v
 
     def _wrenches(self, a: Matrix) -> tuple[list[Twist], list[SpatialWrench]]:
@@ -296,4 +297,4 @@ def cross_wrench(columns: Twist, wrench: SpatialWrench) -> SpatialWrench:
 
 def dot(twists: Twist, wrenches: SpatialWrench) -> Matrix:
     """Return the powers (k x l) of l wrenches on k twists."""
-    return twists.linear.T @ wrenches.force + twists.angular.T @ wrenches.moment
+    return ca.vertcat(*twists).T @ ca.vertcat(*wrenches)

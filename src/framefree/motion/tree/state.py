@@ -172,8 +172,8 @@ class TreeState(InJointCoordinates):
             self.links,
             self.motion,
             _at_joints(load) - self.resistance,
-            self.loads(load.wrenches),
-            self.equations.inertias,
+            self.loads(load.wrenches, self.equations.lumped),
+            self.equations.lumped_full,
             self.equations.gravity_vector,
         )
 
@@ -221,7 +221,7 @@ class TreeState(InJointCoordinates):
                 "skew", self.equations.inertias, self.motion, self.link_jacobians
             )
         rates = coriolis.subspace_rates(self.links, self.motion, self.x, self.v)
-        return coriolis.recursive(self.links, self.motion, self.equations.inertias, rates)
+        return coriolis.recursive(self.links, self.motion, self.equations.lumped, rates)
 
     @cached_property
     def gravity_force(self) -> Matrix:

@@ -131,6 +131,12 @@ class Tree(Equations):
             for rigid, link, extra in zip(self.lumped, self.links, added, strict=True)
         ]
 
+    @cached_property
+    def lumped_full(self) -> list[Inertia]:
+        """The same as 6x6 inertias, which articulated bodies need."""
+        full = [one.full if isinstance(one, Rigid) else one for one in self.lumped_inertias]
+        return [Inertia(*(ca.sparsify(ca.SX(part)) for part in one)) for one in full]
+
     # ------------------------------------------------------------------ quantities of its own
 
     def own_recipe(self, name: str) -> Recipe | None:
