@@ -244,6 +244,11 @@ class Calls:
                 raise CompileError(f"no call writes all of the output `{port.name}`")
 
     @property
+    def functions(self) -> tuple[ca.Function | Procedure, ...]:
+        """The functions that are called: all the code there is."""
+        return tuple(kind.function for kind in self._kinds)
+
+    @property
     def latest(self) -> tuple[Block, ...]:
         """The outputs of the latest call."""
         return self._calls[-1].outputs
@@ -319,7 +324,8 @@ class Calls:
         self._check_outputs()
         for kind in self._kinds:
             if isinstance(kind.function, Procedure):
-                raise CompileError(f"`{kind.function.name()}` has loops, which cannot be written out")
+                name = kind.function.name()
+                raise CompileError(f"`{name}` is a routine, whose loops cannot be written out")
         calls = (
             (self._laid_out[call.variant].graph, _places(call.inputs), _places(call.outputs))
             for call in self._calls

@@ -36,9 +36,7 @@ def written_out(
         results = _appended(builder, graph, sources, held, zero)
         for elements, start in zip(results, targets, strict=True):
             held.update(enumerate(elements, start))
-    results = tuple(
-        tuple(held[start + k] for k in range(port.size)) for port, start in outputs
-    )
+    results = tuple(tuple(held[start + k] for k in range(port.size)) for port, start in outputs)
     ports = tuple(port for port, _ in inputs), tuple(port for port, _ in outputs)
     return clean(Graph(*ports, tuple(builder.nodes), results))
 
@@ -63,4 +61,6 @@ def _appended(
                 numbers.append(builder.add("const", source[node[2]]))
         else:
             numbers.append(builder.add(node[0], *(numbers[one] for one in node[1:])))
-    return [[zero if one == ZERO else numbers[one] for one in elements] for elements in graph.results]
+    return [
+        [zero if one == ZERO else numbers[one] for one in elements] for elements in graph.results
+    ]

@@ -19,6 +19,16 @@ def wed(a: Matrix) -> Matrix:
     return ca.blockcat([[0, -a[2], a[1]], [a[2], 0, -a[0]], [-a[1], a[0], 0]])
 
 
+def plus_product(c: Matrix, a: Matrix, b: Matrix) -> Matrix:
+    """Return ``c + a b``; sums begin with c, so that every product is fused into one."""
+    return ca.mac(ca.SX(a), ca.SX(b), ca.densify(ca.SX(c)))
+
+
+def products(*pairs: tuple[Matrix, Matrix]) -> Matrix:
+    """Return the sum of ``a b`` of several pairs, in one row of fused products."""
+    return ca.horzcat(*(a for a, _ in pairs)) @ ca.vertcat(*(b for _, b in pairs))
+
+
 def symmetric(a: Matrix) -> Matrix:
     """Return the symmetric matrix whose lower half is that of ``a``; the upper half is not used."""
     return ca.tril2symm(ca.tril(a))
@@ -68,17 +78,13 @@ class Twist(_SixNumbers, _LinearAngular):
 
     def cross(self, other: "Twist") -> "Twist":
         """Return ``ad_self other``."""
-        return Twist(
-            ca.cross(self.angular, other.linear) + ca.cross(self.linear, other.angular),
-            ca.cross(self.angular, other.angular),
-        )
+        v, w = wed(self.linear), wed(self.angular)
+        return Twist(products((w, other.linear), (v, other.angular)), w @ other.angular)
 
     def cross_wrench(self, wrench: "SpatialWrench") -> "SpatialWrench":
         """Return ``-ad_self^T wrench``: the rate of a wrench (or momentum) carried along."""
-        return SpatialWrench(
-            ca.cross(self.angular, wrench.force),
-            ca.cross(self.angular, wrench.moment) + ca.cross(self.linear, wrench.force),
-        )
+        v, w = wed(self.linear), wed(self.angular)
+        return SpatialWrench(w @ wrench.force, products((w, wrench.moment), (v, wrench.force)))
 
 
 class _ForceMoment(NamedTuple):
@@ -120,8 +126,8 @@ class Inertia(NamedTuple):
     def times(self, twist: Twist) -> SpatialWrench:
         """Return the momentum (or wrench) of k twists."""
         return SpatialWrench(
-            self.A @ twist.linear + self.B @ twist.angular,
-            self.B.T @ twist.linear + self.C @ twist.angular,
+            products((self.A, twist.linear), (self.B, twist.angular)),
+            products((self.B.T, twist.linear), (self.C, twist.angular)),
         )
 
 
@@ -160,13 +166,13 @@ class Step(NamedTuple):
 
     def twist_into(self, twist: Twist) -> Twist:
         """Twist of the parent, carried to the link: ``Ad_{G^-1}``."""
-        at_link = twist.linear - wed(self.r) @ twist.angular
+        at_link = plus_product(twist.linear, -wed(self.r), twist.angular)
         return Twist(self.into(at_link), self.into(twist.angular))
 
     def wrench_out(self, wrench: SpatialWrench) -> SpatialWrench:
         """Wrench on the link, carried to the parent: ``Ad_{G^-1}^T``."""
         force = self.out(wrench.force)
-        return SpatialWrench(force, self.out(wrench.moment) + wed(self.r) @ force)
+        return SpatialWrench(force, plus_product(self.out(wrench.moment), wed(self.r), force))
 
     def inertia_out(self, inertia: Inertia) -> Inertia:
         """Inertia of the link seen from the parent: ``Ad_{G^-1}^T I Ad_{G^-1}``."""
@@ -174,8 +180,8 @@ class Step(NamedTuple):
         B = self.conjugate(inertia.B)
         C = self.conjugate_symmetric(inertia.C)
         W = wed(self.r)
-        H = B - A @ W
-        return Inertia(A, H, symmetric(C + W @ H + (W @ B).T))
+        H = plus_product(B, -A, W)
+        return Inertia(A, H, symmetric(plus_product(plus_product(C, W, H), B.T, W.T)))
 
     def conjugate(self, a: Matrix) -> Matrix:
         """Return ``R a R^T`` of a 3x3 matrix."""
@@ -240,8 +246,8 @@ class Rigid(NamedTuple):
         """Return the momentum (or wrench) of k twists."""
         h = wed(self.first)
         return SpatialWrench(
-            self.mass * twist.linear - h @ twist.angular,
-            h @ twist.linear + self.moment @ twist.angular,
+            plus_product(self.mass * twist.linear, -h, twist.angular),
+            products((h, twist.linear), (self.moment, twist.angular)),
         )
 
     def seen_from(self, step: Step) -> "Rigid":

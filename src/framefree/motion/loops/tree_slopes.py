@@ -56,7 +56,7 @@ def accelerate(
 def needed(body: BodyMath, here: CarriedLink, acceleration: Twist) -> Matrix:
     """Return the wrench (6) that moves a link."""
     gyroscope = Gyroscope.of(here.inertia, here.V)
-    return here.inertia.times(acceleration).plus(gyroscope.times(here.V)).vector
+    return gyroscope.plus_times(here.inertia.times(acceleration), here.V).vector
 
 
 def resisted(body: BodyMath, x: Matrix, v: Matrix, here: CarriedLink, passed: Matrix) -> Matrix:
@@ -91,7 +91,10 @@ def joint_columns(
     M = Rigid(carried[0, 0], carried[:, 1], carried[:, 2:5])
     B = Gyroscope(carried[:, 5], carried[:, 6:9])
     S, (U, Z, Z_v) = here.S, carried_columns(link, here, A_parent, x, v, a)
-    push, push_v = M.times(Z).plus(B.times(U.plus(U))), M.times(Z_v).plus(B.times(S.plus(S)))
+    push, push_v = (
+        B.plus_times(M.times(Z), U.plus(U)),
+        B.plus_times(M.times(Z_v), S.plus(S)),
+    )
     resistance = body.resistance(x, v)
     own_x = dot(S, push) + ca.jacobian(resistance, x) @ ca.SX(link.kind.rate(x))
     own_v = dot(S, push_v) + ca.jacobian(resistance, v)

@@ -81,7 +81,7 @@ def collect_coriolis(
     M, B = body.inertia, CoriolisFactor.of(body.inertia, twist)
     M = M if carried is None else M.plus(Inertia.of(carried))
     B = B if turning is None else B.plus(CoriolisFactor(turning[:, 0], turning[:, 1:]))
-    column = M.times(Twist.of(rate)).plus(B.times(Twist.of(S)))
+    column = B.plus_times(M.times(Twist.of(rate)), Twist.of(S))
     columns = CarriedColumns(M.times(Twist.of(S)), column, B.transposed_times(Twist.of(S)))
     rows = ca.vertsplit(S.T @ ca.vertcat(*column))
     if body.grounded:

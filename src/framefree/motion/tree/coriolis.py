@@ -23,7 +23,17 @@ import casadi as ca
 
 from framefree.geometry import se3
 from framefree.motion.body_factors import BODY_FACTORS, kirchhoff_matrix
-from framefree.motion.spatial import Inertia, Matrix, Rigid, SpatialWrench, Step, Twist, wed
+from framefree.motion.spatial import (
+    Inertia,
+    Matrix,
+    Rigid,
+    SpatialWrench,
+    Step,
+    Twist,
+    plus_product,
+    products,
+    wed,
+)
 from framefree.motion.tree.kinematics import Jacobian
 from framefree.motion.tree.links import Link
 from framefree.motion.tree.recursion import LinkMotion, over_parents
@@ -43,7 +53,8 @@ class CoriolisFactor(NamedTuple):
         """Factor of a rigid body, inertia ``[m I, -m wed(s); m wed(s), S]``."""
         S, second = inertia.C, ca.trace(inertia.C) / 2 * ca.DM.eye(3) - inertia.C
         p = inertia.times(twist).force
-        Q = wed(second @ twist.angular) + inertia.B @ wed(twist.linear) - S @ wed(twist.angular)
+        turned = products((inertia.B, wed(twist.linear)), (-S, wed(twist.angular)))
+        Q = wed(second @ twist.angular) + turned
         return cls(p, Q)
 
     def out(self, step: Step) -> "CoriolisFactor":
@@ -59,9 +70,16 @@ class CoriolisFactor(NamedTuple):
         """Return the matrix times k twists."""
         return SpatialWrench(-wed(self.p) @ twist.angular, self.Q @ twist.angular)
 
+    def plus_times(self, wrench: SpatialWrench, twist: Twist) -> SpatialWrench:
+        """Return ``wrench`` plus the matrix times k twists."""
+        return SpatialWrench(
+            plus_product(wrench.force, -wed(self.p), twist.angular),
+            plus_product(wrench.moment, self.Q, twist.angular),
+        )
+
     def transposed_times(self, twist: Twist) -> SpatialWrench:
         """Return the transposed matrix times k twists."""
-        moment = wed(self.p) @ twist.linear + self.Q.T @ twist.angular
+        moment = products((wed(self.p), twist.linear), (self.Q.T, twist.angular))
         return SpatialWrench(ca.SX(*moment.shape), moment)
 
 
@@ -93,7 +111,7 @@ def recursive(
         if not subspaces[i].shape[1]:
             continue
         S, dS = Twist.of(subspaces[i]), Twist.of(rates[i])
-        column = composite[i].times(dS).plus(factor[i].times(S))
+        column = factor[i].plus_times(composite[i].times(dS), S)
         inertial, turned = composite[i].times(S), factor[i].transposed_times(S)
         C[link.v, link.v] = subspaces[i].T @ ca.vertcat(*column)
         j = i
@@ -101,7 +119,7 @@ def recursive(
             column, inertial, turned = (steps[j].wrench_out(w) for w in (column, inertial, turned))
             j = links[j].parent
             C[links[j].v, link.v] = subspaces[j].T @ ca.vertcat(*column)
-            row = rates[j].T @ ca.vertcat(*inertial) + subspaces[j].T @ ca.vertcat(*turned)
+            row = products((rates[j].T, inertial.vector), (subspaces[j].T, turned.vector))
             C[link.v, links[j].v] = row.T
     return C
 

@@ -27,22 +27,35 @@ class InverseMass:
     def __init__(self, links: Sequence[Link], mass: Matrix) -> None:
         carriers = _carriers(links)
         L, pivots = _factors(mass, carriers)
-        inverse = _unit_inverse(L, carriers)
         nv = len(carriers)
-        self._root = ca.SX.eye(nv)
-        for (i, j), value in inverse.items():
-            self._root[i, j] = value
-        scale = ca.vertcat(ca.SX(0, 1), *(1 / pivot for pivot in pivots))
-        self._scaled = self._root @ ca.diag(scale)
+        self._below = ca.SX(nv, nv)  # of L^-1, whose diagonal is one
+        for (i, j), value in _unit_inverse(L, carriers).items():
+            self._below[i, j] = value
+        self._scale = ca.diag(ca.vertcat(ca.SX(0, 1), *(1 / pivot for pivot in pivots)))
 
     @property
     def matrix(self) -> Matrix:
         """``M^-1`` itself, dense."""
-        return symmetric(self._scaled @ self._root.T)
+        scaled = self._scale + self._below @ self._scale
+        return symmetric(_plus_product(scaled, scaled, self._below.T))
 
     def times(self, columns: Matrix) -> Matrix:
         """Return ``M^-1 columns``, skipping structural zeros of the columns."""
-        return self._scaled @ (self._root.T @ columns)
+        return self._scaled_times(columns, self._scale)
+
+    def minus_times(self, columns: Matrix) -> Matrix:
+        """Return ``-M^-1 columns``; the sign is part of the sums and costs nothing."""
+        return self._scaled_times(columns, -self._scale)
+
+    def _scaled_times(self, columns: Matrix, scale: Matrix) -> Matrix:
+        turned = scale @ _plus_product(columns, self._below.T, columns)
+        return _plus_product(turned, self._below, turned)
+
+
+def _plus_product(a: Matrix, b: Matrix, c: Matrix) -> Matrix:
+    """Return ``a + b c``; the sums of the product begin with a, which saves an addition each."""
+    pattern = a.sparsity() + (ca.SX(b.sparsity()) @ ca.SX(c.sparsity())).sparsity()
+    return ca.mac(b, c, ca.project(a, pattern))
 
 
 def _carriers(links: Sequence[Link]) -> list[list[int]]:

@@ -21,6 +21,7 @@ from framefree.motion.spatial import (
     SpatialWrench,
     Step,
     Twist,
+    plus_product,
     solve_symmetric,
     symmetric,
 )
@@ -156,11 +157,11 @@ class EliminatedLink(NamedTuple):
         """Return the joint's acceleration (nv) and the link's, for what is carried to here."""
         rows, carried = link.free_rows, ca.densify(ca.vertcat(*twist))
         if not rows:
-            acceleration = self.offset - self.K @ carried
+            acceleration = plus_product(self.offset, -self.K, carried)
             return acceleration, Twist.of(carried + S @ acceleration)
         # Along a unit direction of S the link's acceleration does not depend on the parent's.
         others = _others(rows)
-        along = self.offset - self.K[:, others] @ carried[others]
+        along = plus_product(self.offset, -self.K[:, others], carried[others])
         total = ca.SX(carried)
         total[rows] = along
         return along - carried[rows], Twist.of(total)
@@ -178,7 +179,7 @@ class FeltByParent(NamedTuple):
 
     def passed(self, bias: Twist) -> SpatialWrench:
         """Return the wrench that does not depend on the parent's acceleration."""
-        passed, (rows, exact) = self.wrench + self.inertia @ ca.vertcat(*bias), self.along
+        passed, (rows, exact) = plus_product(self.wrench, self.inertia, bias.vector), self.along
         if rows:
             passed[rows] = exact
         return SpatialWrench.of(passed)
@@ -196,7 +197,7 @@ def eliminated(
     free = tau - S.T @ ca.vertcat(*resistance)
     K = _gain(link, D, U)
     projected = _blocked(link, inertia.matrix - U @ K)
-    wrench = ca.vertcat(*resistance) + K.T @ free
+    wrench = plus_product(ca.vertcat(*resistance), K.T, free)
     felt = FeltByParent(projected, wrench, (link.free_rows, tau))
     return EliminatedLink(K, solve_symmetric(D, free)), felt
 

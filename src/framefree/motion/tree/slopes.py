@@ -32,7 +32,16 @@ from typing import NamedTuple, TypeVar
 import casadi as ca
 
 from framefree.geometry import se3
-from framefree.motion.spatial import Matrix, Rigid, SpatialWrench, Step, Twist, wed
+from framefree.motion.spatial import (
+    Matrix,
+    Rigid,
+    SpatialWrench,
+    Step,
+    Twist,
+    plus_product,
+    products,
+    wed,
+)
 from framefree.motion.tree.links import Link
 from framefree.motion.tree.recursion import over_parents
 
@@ -53,10 +62,10 @@ class Gyroscope(NamedTuple):
     def of(cls, inertia: Rigid, V: Twist) -> "Gyroscope":
         """Return that of one body."""
         mass, h, S = inertia
-        p = mass * V.linear + ca.cross(V.angular, h)
+        p = plus_product(mass * V.linear, wed(V.angular), h)
         turn = S @ wed(V.angular)
         drift = V.linear @ h.T
-        spin = wed(S @ V.angular - ca.cross(V.linear, h))
+        spin = wed(products((S, V.angular), (-wed(V.linear), h)))
         even = turn + turn.T + drift + drift.T
         return cls(p, ca.dot(V.linear, h) * ca.DM.eye(3) - (even + spin) / 2)
 
@@ -68,9 +77,16 @@ class Gyroscope(NamedTuple):
         """Return ``B/2 twist`` of k twists."""
         return SpatialWrench(-wed(self.p) @ twist.angular, self.Q @ twist.angular)
 
+    def plus_times(self, wrench: SpatialWrench, twist: Twist) -> SpatialWrench:
+        """Return ``wrench + B/2 twist`` of k twists."""
+        return SpatialWrench(
+            plus_product(wrench.force, -wed(self.p), twist.angular),
+            plus_product(wrench.moment, self.Q, twist.angular),
+        )
+
     def transposed_times(self, twist: Twist) -> Matrix:
         """Return the angular half (3 x k) of ``B^T/2 twist``; the linear half is zero."""
-        return wed(self.p) @ twist.linear + self.Q.T @ twist.angular
+        return products((wed(self.p), twist.linear), (self.Q.T, twist.angular))
 
 
 def moving_links(links: Sequence[Link]) -> list[Link]:
@@ -139,8 +155,8 @@ class RigidTree:
         for i, link in enumerate(self.links):
             S, (U, Z, Z_v), momentum = self.at[i].S, columns[i], self._momenta[i]
             M, B = self._inertias[i], self._gyroscopes[i]
-            push = M.times(Z).plus(B.times(U.plus(U)))
-            push_v = M.times(Z_v).plus(B.times(S.plus(S)))
+            push = B.plus_times(M.times(Z), U.plus(U))
+            push_v = B.plus_times(M.times(Z_v), S.plus(S))
             by_x[link.v, link.v] = dot(S, push) + _own(link, self.at[i], self.x, wrenches[i])
             by_v[link.v, link.v] = dot(S, push_v)
             turned = 2 * B.transposed_times(S)
@@ -166,7 +182,7 @@ class RigidTree:
             joint = Twist(here.S.linear @ a[link.v, :], here.S.angular @ a[link.v, :])
             accelerations.append(parents[-1].plus(here.bias).plus(joint))
         own = [
-            here.inertia.times(acceleration).plus(gyroscope.times(here.V))
+            gyroscope.plus_times(here.inertia.times(acceleration), here.V)
             for here, acceleration, gyroscope in zip(
                 self.at, accelerations, self._own_gyroscopes, strict=True
             )
@@ -280,19 +296,21 @@ def _carriers(links: Sequence[Link], i: int) -> list[int]:
 def _carry(axes: Step, columns: Twist) -> Twist:
     """Return twists of a frame seen from where that frame has the pose `axes`: ``Ad_G``."""
     angular = axes.R0 @ columns.angular
-    return Twist(axes.R0 @ columns.linear + wed(axes.r) @ angular, angular)
+    return Twist(products((axes.R0, columns.linear), (wed(axes.r), angular)), angular)
 
 
 def _cross(V: Twist, columns: Twist) -> Twist:
     """Return ``ad_V`` of k twists."""
     v, w = wed(V.linear), wed(V.angular)
-    return Twist(w @ columns.linear + v @ columns.angular, w @ columns.angular)
+    linear = products((w, columns.linear), (v, columns.angular))
+    return Twist(linear, w @ columns.angular)
 
 
 def cross_wrench(columns: Twist, wrench: SpatialWrench) -> SpatialWrench:
     """Return ``-ad_S^T F`` of k twists S."""
     f, m = wed(wrench.force), wed(wrench.moment)
-    return SpatialWrench(-f @ columns.angular, -m @ columns.angular - f @ columns.linear)
+    moment = products((-m, columns.angular), (-f, columns.linear))
+    return SpatialWrench(-f @ columns.angular, moment)
 
 
 def dot(twists: Twist, wrenches: SpatialWrench) -> Matrix:
