@@ -116,7 +116,7 @@ def test_a_planted_error_is_found(monkeypatch):
 @pytest.mark.parametrize("name", [*MATRICES, "forward", "inverse", "forward_derivatives"])
 def test_quaternions_of_any_length(name):
     """Loops took a quaternion as it was given: of length 1.001, matrices were 0.4 percent off."""
-    machine = branched(0, 3)
+    machine = ball_chain(3)
     kernel, inputs = program_of(equations(machine, "tree"), name).compile(), state_of(machine)
     right = _several(kernel(*(inputs[port.name] for port in kernel.inputs)))
     longer = inputs["x"].copy()

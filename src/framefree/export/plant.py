@@ -19,6 +19,7 @@ from framefree.simulate.actuation import limited
 from framefree.simulate.columns import state_channels
 from framefree.simulate.disturbances import Moment
 from framefree.simulate.native_law import LAW_OUTPUT_NOW, write_native_step
+from framefree.simulate.staged import is_long, write_staged_step
 
 Matrix = Any
 COUNT = "count_of_steps"
@@ -265,7 +266,9 @@ class WholeLoop(_Stepping):
         return StepBlock(
             self.name,
             f"{self.loop.machine.name} under {'no law' if law is None else law.name}",
-            self._calls() if native else self._expression(),
+            self._calls(native)
+            if native or is_long(self.loop, self.integrator)
+            else self._expression(),
             {"inputs": self.inputs},
             ports,
             self.ports,
@@ -318,8 +321,8 @@ class WholeLoop(_Stepping):
         )
         return ExpressionProgram(function)
 
-    def _calls(self) -> Calls:
-        """Return the step of a loop whose law is a program of calls."""
+    def _calls(self, native: bool) -> Calls:
+        """Return the step of a loop that is long, or whose law is a program of calls (`native`)."""
         loop, s, calls = self.loop, self.loop.symbols, Calls(f"{self.name}_core")
         blocks: dict[str, Any] = {}
         for name in self._input_names():
@@ -341,7 +344,8 @@ class WholeLoop(_Stepping):
         )
         given = {name: {**blocks, "time": t, "h": h}[name] for name in s}
         inner = _Inner(calls)
-        write_native_step(inner, loop, self.integrator, given)  # pyright: ignore[reportArgumentType]
+        write = write_native_step if native else write_staged_step
+        write(inner, loop, self.integrator, given)  # pyright: ignore[reportArgumentType]
         known = inner.named
         symbols = [s["x"], s["v"], s["time"], *loop.parameters]
         joints = ca.Function("joints", symbols, [*map(ca.densify, self._joint_state(*symbols[:3]))])
@@ -349,7 +353,8 @@ class WholeLoop(_Stepping):
         calls.call(joints, [known["x_next"], known["v_next"], end, *parameters], out[:2])
         if loop.machine.nu:
             inputs = ca.Function("u", list(s.values()), [ca.densify(ca.SX(self._u()))])
-            given["law_output"] = known[LAW_OUTPUT_NOW]
+            if native:
+                given["law_output"] = known[LAW_OUTPUT_NOW]
             calls.call(inputs, [given[name] for name in s], out[2:])
         return calls
 

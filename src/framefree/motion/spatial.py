@@ -21,7 +21,7 @@ def wed(a: Matrix) -> Matrix:
 
 def plus_product(c: Matrix, a: Matrix, b: Matrix) -> Matrix:
     """Return ``c + a b``; sums begin with c, so that every product is fused into one."""
-    return ca.mac(ca.SX(a), ca.SX(b), ca.densify(ca.SX(c)))
+    return ca.mac(a, b, ca.densify(c))
 
 
 def products(*pairs: tuple[Matrix, Matrix]) -> Matrix:

@@ -17,6 +17,7 @@ from framefree.kernel.loops import Block, Calls
 from framefree.simulate.disturbances import Moment
 from framefree.simulate.integrators import ExplicitIntegrator
 from framefree.simulate.loop import ControlLoop
+from framefree.simulate.staged import call, is_long, loop_inputs, write_staged_step
 
 Matrix = Any
 
@@ -39,17 +40,12 @@ def write_native_step(
         _write_continuous(calls, loop, integrator, inputs)
         return
     given = {**inputs, "law_output": write_law(calls, loop, inputs)}
+    if is_long(loop, integrator):
+        write_staged_step(calls, loop, integrator, given)
+        return
     step = loop.step(integrator)
     outputs = [calls.output(name, (step.numel_out(k),)) for k, name in enumerate(step.name_out())]
     calls.call(step, [given[name] for name in loop.symbols], outputs)
-
-
-def loop_inputs(calls: Calls, loop: ControlLoop) -> dict[str, Block]:
-    """Add the inputs of a step to its program; return their blocks by name."""
-    return {
-        name: calls.input(name, () if name in ("time", "h") else (symbol.shape[0],))
-        for name, symbol in loop.symbols.items()
-    }
 
 
 def write_law(calls: Calls, loop: ControlLoop, inputs: dict[str, Block]) -> Block:
@@ -82,7 +78,7 @@ def _evaluate(
     """Append the law at what a function gives: t, x, v and references."""
     law: Any = loop.law
     function = _by_rows(function)
-    t, x, v, *references = _call(calls, function, arguments)
+    t, x, v, *references = call(calls, function, arguments)
     parameters = None
     if len(law.machine.parameters):
         shared = law.machine.parameters is loop.machine.parameters
@@ -97,12 +93,6 @@ def _by_rows(function: ca.Function) -> ca.Function:
     symbols = [ca.SX.sym(n, function.numel_in(k)) for k, n in enumerate(function.name_in())]
     columns = [ca.vec(one.T) for one in function.call(symbols)]
     return ca.Function(function.name(), symbols, columns, function.name_in(), function.name_out())
-
-
-def _call(calls: Calls, function: ca.Function, inputs: list[Block]) -> list[Block]:
-    outputs = [calls.block(function.numel_out(k)) for k in range(function.n_out())]
-    calls.call(function, inputs, outputs)
-    return outputs
 
 
 # ---------------------------------------------------------------------- evaluated all the time
@@ -144,15 +134,15 @@ def _write_continuous(
     for k, stage in enumerate(stages):
         parts = [*stage.moment, stage.x, stage.column]
         function = _function(f"stage{k}", [*known, *(one.rate for one in stages[:k])], parts)
-        *moment, at, moving = _call(calls, function, [*given, *found])
+        *moment, at, moving = call(calls, function, [*given, *found])
         output = now
         if not _at_the_beginning(loop, stage):
             output = calls.block(now.size)
             speed = moving[: loop.plant.sizes["v"]]
             arguments = [moment[0], at, speed, *parameters]
             _evaluate(calls, loop, law_inputs, arguments, inputs, output)
-        (command,) = _call(calls, force, [output])
-        found += _call(calls, loop.rates_function, [*moment, at, moving, command, *parameters])
+        (command,) = call(calls, force, [output])
+        found += call(calls, loop.rates_function, [*moment, at, moving, command, *parameters])
     output = ca.SX.sym("output", now.size)
     following = {"x": x, **loop.split(column), "law_output": output}
     if "memory" in s:

@@ -12,6 +12,7 @@ from framefree.simulate.loop import ControlLoop
 from framefree.simulate.native_law import LAW_OUTPUT_NOW, native_step
 from framefree.simulate.noise import NoiseSource
 from framefree.simulate.runners.base import Clock, KeptRows, LoopStates, Runner
+from framefree.simulate.staged import is_long, staged_step
 
 HALVINGS = 12
 """How often a step that cannot be made is halved to find one that can."""
@@ -46,11 +47,18 @@ class RolloutRunner(Runner):
             self.kernel = implicit_step(loop, integrator).compile()
         elif isinstance(integrator, ExplicitIntegrator) and self._native_law:
             self.kernel = native_step(loop, integrator).compile()
+        elif isinstance(integrator, ExplicitIntegrator) and self._is_long(precision):
+            self.kernel = staged_step(loop, integrator).compile()
         elif isinstance(integrator, ExplicitIntegrator):
             shapes: dict[str, tuple[int, ...]] = {"time": (), "h": ()}
             self.kernel = compile(loop.step(integrator), shapes=shapes, precision=precision)
         else:
             raise SimulationError(f"`{integrator!r}` is neither explicit nor implicit")
+
+    def _is_long(self, precision: Precision) -> bool:
+        """Tell whether a step by an explicit integrator is a program of calls."""
+        explicit = isinstance(self.integrator, ExplicitIntegrator)
+        return explicit and precision == "double" and is_long(self.loop, self.integrator)
 
     def advance(self, state: LoopStates, first: int, count: int, every: int) -> KeptRows:
         """Move on by `count` steps of the loop from its step `first`."""
