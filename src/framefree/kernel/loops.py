@@ -41,8 +41,9 @@ from framefree.kernel.entry import define_entry
 from framefree.kernel.graph import CompileError, Graph, Port
 from framefree.kernel.interpreter import HEADER
 from framefree.kernel.kernel import Kernel, make_kernel
+from framefree.kernel.llvm_code import emit
 from framefree.kernel.loopcode import define_run, define_tiles, define_variant, define_walk
-from framefree.kernel.native import Native, TileLayout, compile_object, load_object
+from framefree.kernel.native import Native, TileLayout, compile_both, load_object
 from framefree.kernel.optimise import optimise
 from framefree.kernel.program import KernelProgram, Stage, lay_out
 from framefree.kernel.reading import read
@@ -308,11 +309,12 @@ class Calls:
         """
         self._check_outputs()
         target, program = host(lanes), self._program()
-        native = load_object(self._object(program, target, use_cache), target)
+        targets = [target] if target.lanes == 1 else [target, replace(target, lanes=1)]
+        binaries = self._objects(program, targets, use_cache)
+        native, *single = map(load_object, binaries, targets)
         caller = Caller(self.name, *self._ports, native, _layout(program, target))
-        if target.lanes > 1:
-            one = replace(target, lanes=1)
-            caller.single = load_object(self._object(program, one, use_cache), one)
+        if single:
+            (caller.single,) = single
             _join(native, caller.single)
         return self._kernel(caller)
 
@@ -344,16 +346,23 @@ class Calls:
     def _ports(self) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
         return tuple(port for port, _ in self.inputs), tuple(port for port, _ in self.outputs)
 
-    def _object(self, program: KernelProgram, target: Target, use_cache: bool) -> bytes:
-        """Return the object file, from the cache if it is there."""
-        key = self._key(target) if use_cache and cache.enabled() else None
-        binary = cache.load(key) if key is not None else None
-        if binary is None:
-            text, routines = self._assembly(program, target), self._routines(target)
-            binary = compile_object(text, target, routines)
+    def _objects(
+        self, program: KernelProgram, targets: Sequence[Target], use_cache: bool
+    ) -> list[bytes]:
+        """Return an object file for every target, from the cache where it is there."""
+        keys = [self._key(one) if use_cache and cache.enabled() else None for one in targets]
+        found = [None if key is None else cache.load(key) for key in keys]
+        missing = [k for k, binary in enumerate(found) if binary is None]
+        work = [
+            (self._assembly(program, targets[k]), targets[k], self._routines(targets[k]))
+            for k in missing
+        ]
+        made = compile_both(work[0], work[1]) if len(work) == 2 else [emit(*one) for one in work]
+        for k, binary in zip(missing, made, strict=True):
+            found[k], key = binary, keys[k]
             if key is not None:
                 cache.store(key, binary)
-        return binary
+        return [one for one in found if one is not None]
 
     def _program(self) -> KernelProgram:
         """Return what the loops over rows and time need to know: ports, slots and weight."""

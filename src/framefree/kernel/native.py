@@ -1,19 +1,18 @@
-"""From LLVM assembly to running machine code, in this process."""
+"""From LLVM assembly to running machine code."""
 
 import ctypes
-import functools
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import llvmlite.binding as llvm
 
-from framefree.kernel.agreed import PLAN, PORT
+from framefree.kernel import elsewhere
+from framefree.kernel.agreed import PLAN
 from framefree.kernel.interpreter import addresses
+from framefree.kernel.llvm_code import emit, initialise, new_machine
 from framefree.kernel.target import Target
-
-OPTIMISATION = 1  # of the code generator; 2 and 3 give the same speed, no other pass runs
-HUGE = 200_000  # lines of assembly beyond which it is 0: a tenth of the time, with the same bits
 
 
 class Plan(ctypes.Structure):
@@ -22,6 +21,10 @@ class Plan(ctypes.Structure):
     _fields_ = tuple(
         (name, ctypes.c_double if name in ("t0", "dt") else ctypes.c_ssize_t) for name in PLAN
     )
+
+
+Work: TypeAlias = tuple[str, Target, str]
+"""A module, its target, and routines: what `emit` takes."""
 
 
 @dataclass(frozen=True)
@@ -72,34 +75,58 @@ class TileLayout:
     weight: int
 
 
+SEVERAL = b"several"
+"""Begins what `compile_object` gives where it is more than one object file."""
+
+
 def compile_object(text: str, target: Target, routines: str = "") -> bytes:
-    """Compile LLVM assembly to an object file; `routines` get LLVM's own passes before."""
-    module = llvm.parse_assembly(text)
-    module.triple = target.triple
-    if routines:
-        module.data_layout = str(_machine(target).target_data)
-        module.link_in(_optimised(routines, target))
-    hasty = target.quick or text.count("\n") > HUGE
-    return _machine(target, 0 if hasty else OPTIMISATION).emit_object(module)
+    """Compile LLVM assembly to an object file; `routines` get LLVM's own passes before.
+
+    What is long is compiled by two processes, if a processor is free, to two files in one.
+    """
+    cut = None
+    if not routines and elsewhere.worthwhile(text.count("\n")):
+        cut = elsewhere.halves(text)
+    if cut is None:
+        return emit(text, target, routines)
+    return _joined(compile_both((cut[0], target, ""), (cut[1], target, "")))
 
 
-def _optimised(text: str, target: Target) -> llvm.ModuleRef:
-    """Return a module with LLVM's usual passes done: registers, inlining, vectors."""
-    module, machine = llvm.parse_assembly(text), _machine(target)
-    module.triple, module.data_layout = target.triple, str(machine.target_data)
-    options = llvm.create_pipeline_tuning_options(speed_level=2)
-    options.loop_vectorization = options.slp_vectorization = True
-    builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
-    return module
+def compile_both(one: Work, other: Work) -> tuple[bytes, bytes]:
+    """Compile two modules, the second in another process if that is worthwhile."""
+    lines = sum(text.count("\n") + routines.count("\n") for text, _, routines in (one, other))
+    if not elsewhere.worthwhile(lines):
+        return emit(*one), emit(*other)
+    try:
+        compilation = elsewhere.Compilation(*other)
+    except OSError:  # no process, or no place for its files
+        return emit(*one), emit(*other)
+    with compilation:
+        first = emit(*one)
+        second = compilation.object_file()
+    return first, emit(*other) if second is None else second
+
+
+def _joined(binaries: tuple[bytes, bytes]) -> bytes:
+    first, second = binaries
+    return SEVERAL + len(first).to_bytes(8, "little") + first + second
+
+
+def _object_files(binary: bytes) -> list[bytes]:
+    if not binary.startswith(SEVERAL):
+        return [binary]
+    start = len(SEVERAL) + 8
+    end = start + int.from_bytes(binary[len(SEVERAL) : start], "little")
+    return [binary[start:end], binary[end:]]
 
 
 def load_engine(binary: bytes, target: Target) -> llvm.ExecutionEngine:
     """Load an object file into this process."""
-    _initialise()
+    initialise()
     # One memory block for code and constants: they address each other by short offsets.
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _new_machine(target), use_lmm=True)
-    engine.add_object_file(llvm.ObjectFileRef.from_data(binary))
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), new_machine(target), use_lmm=True)
+    for one in _object_files(binary):
+        engine.add_object_file(llvm.ObjectFileRef.from_data(one))
     engine.finalize_object()
     return engine
 
@@ -116,26 +143,3 @@ def load_object(binary: bytes, target: Target) -> Native:
     if address := engine.get_function_address("rollout"):
         rollout = ctypes.CFUNCTYPE(ctypes.c_int, *arguments, ctypes.c_void_p)(address)
     return Native(engine.get_function_address("entry"), run, rollout, engine)
-
-
-@functools.cache
-def _initialise() -> None:
-    if ctypes.sizeof(ctypes.c_ssize_t) * 3 != PORT:
-        raise NotImplementedError("kernels need a 64-bit interpreter")
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-
-
-def _new_machine(target: Target, level: int = OPTIMISATION) -> llvm.TargetMachine:
-    _initialise()
-    return llvm.Target.from_triple(target.triple).create_target_machine(
-        cpu=target.cpu,
-        features=target.features,
-        opt=level,
-        reloc="pic",
-        codemodel="small",
-        jit=True,
-    )
-
-
-_machine = functools.cache(_new_machine)
