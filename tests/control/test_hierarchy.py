@@ -213,3 +213,20 @@ def test_a_thousand_hierarchies(kernel, record_property):
     steps = check(kernel, range(1000))
     record_property("worst_steps", steps)
     assert steps < 150
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.first_cases(2)
+def test_a_start_nearby_does_not_show_in_the_solution(seed):
+    """Also one so near that all rows count as met: equations and a bound are met as from afar."""
+    rng = np.random.default_rng(seed)
+    Y, lower = rng.normal(size=(8, 12)), rng.normal(size=8)
+    upper = lower.copy()
+    lower[4], Y[7] = -np.inf, Y[4]  # the first level bounds what the second wants to be larger
+    lower[7] = upper[7] = upper[4] + 1.0
+    solver = HierarchyKernel(12, (5, 8))
+    alone = solver(Y, lower, upper)
+    near = alone.z - 1e-11 * np.linalg.pinv(Y[:5]) @ np.ones(5)
+    again = solver(Y, lower, upper, start=near, status=alone.status)
+    off = [np.abs(Y[:5] @ z - upper[:5]).max() for z in (near, alone.z, again.z)]
+    assert max(off[1:]) < 3e-14 < off[0]

@@ -56,9 +56,10 @@ class LawFigures:
         if self.refused:
             return f"| {self.run} | {self.law} | refused: {self.refused} | | | | |"
         loss = self.single if isinstance(self.single, str) else f"{self.single.step:.1e}"
-        loop = "" if isinstance(self.single, str) or self.single.loop is None else (
-            f"{self.single.loop.apart:.1e}, {'kept' if self.single.loop.kept else 'NOT KEPT'}"
-        )  # fmt: skip
+        lost = None if isinstance(self.single, str) else self.single.loop
+        loop = "" if lost is None else f"{lost.apart:.1e}, kept"
+        if lost is not None and not lost.kept:
+            loop = f"{lost.apart:.1e}, NOT KEPT; {lost.rounded:.1e} if inputs alone are rounded"
         return (
             f"| {self.run} | {self.law} | {self.steps} | {self.code // 1024} | "
             f"{self.difference:.1e} | {loss} | {loop} |"

@@ -10,7 +10,7 @@ from gallery_laws import replayed
 
 from framefree.errors import FramefreeError
 from framefree.export import ExportedPart, ExportError, export_c, export_fmu
-from framefree.export.compiler import CompiledBlock
+from framefree.export.compiler import CompiledBlock, build
 from framefree.export.struct_c import BlockInC
 from framefree.simulate import simulate
 
@@ -108,6 +108,19 @@ def test_a_missing_compiler_is_told_in_one_line(monkeypatch):
     monkeypatch.setenv("CC", "no-such-compiler")
     with pytest.raises(ExportError, match=r"^the compiler `no-such-compiler` of CC is not inst"):
         CompiledBlock(BlockInC(ExportedPart(linear_run(), "law").block))
+
+
+@needs_gcc
+def test_a_compiler_with_arguments(monkeypatch, tmp_path):
+    """CC as build systems set it; and one that makes nothing is told, whatever it says."""
+    source, target = tmp_path / "one.c", tmp_path / "one.so"
+    source.write_text("int one(void) { return ONE; }\n")
+    monkeypatch.setenv("CC", "gcc -DONE=1")
+    assert build([source], target, "-shared", "-fPIC") == target
+    for words in ("false", "true"):
+        monkeypatch.setenv("CC", words)
+        with pytest.raises(ExportError, match=r"^\w+ failed: \S"):
+            build([source], tmp_path / "other.so")
 
 
 def test_names_that_c_cannot_have(tmp_path):

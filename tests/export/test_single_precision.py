@@ -4,13 +4,16 @@ import ctypes
 import re
 import shutil
 import tempfile
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import casadi as ca
 import numpy as np
 import pytest
 from exported_runs import ROD, Linear, arm_run, cart, linear_run
 
+from framefree.control.law import Command, Law
 from framefree.control.references.frames import Circle
 from framefree.control.tasks import (
     FrameControl,
@@ -23,8 +26,9 @@ from framefree.control.tasks import (
 )
 from framefree.export import ExportError, export_c
 from framefree.export.compiler import build
+from framefree.geometry import Moments
 from framefree.kernel.single_c import in_single
-from framefree.machine import Body, Joint, Machine, Revolute
+from framefree.machine import Body, Joint, Machine, Prismatic, Revolute
 from framefree.machine.actuators import motors
 from framefree.simulate import simulate
 
@@ -59,6 +63,8 @@ def test_no_double_is_left_and_the_report_says_what_is_lost(tmp_path):
     assert report.step < 1e-4
     assert report.steps == 250
     assert report.loop.kept
+    assert report.loop.rounded is None
+    assert "1 percent" not in report.text()
     assert 0 < report.loop.apart < 1e-4
     # The double loop with the compiled controller is the run itself.
     off = np.sqrt(np.mean((arm_run().x - arm_run().reference["x"]) ** 2, axis=0))
@@ -94,6 +100,34 @@ def test_a_law_that_loses_too_much_is_refused_with_its_figure(tmp_path):
     assert float(figures[2]) < 1e-6
     assert not list(tmp_path.iterdir())
     assert export_c(linear_run(), "law", tmp_path, single=True).report.step < 1e-5
+
+
+@needs_gcc
+def test_a_loop_that_rounding_leads_astray_is_reported(tmp_path):
+    """A cart that rests where its law drives it away: rounding of its place grows by exp(10 t)."""
+    body = Moments.of_body(2.0, (0, 0, 0), np.eye(3))
+    joints = [Joint(name, Prismatic(name), "world", f"cart_{name}") for name in "xy"]
+    machine = Machine([Body(f"cart_{name}", body) for name in "xy"], joints, gravity=(0, 0, 0))
+    machine = machine.attach(*motors(machine.joints))
+
+    @dataclass(frozen=True)
+    class Repelling(Law):
+        machine: Machine
+
+        def control(self, t, x, v, reference, memory):
+            return Command(ca.vertcat(200 * (10 * x[0] ** 2 - x[0]), -50 * x[1]))
+
+    run = simulate(
+        machine, Repelling(machine), x0=[0.1, 2.0], duration=1.9, dt=0.01, control_dt=0.01,
+        progress=False,
+    )  # fmt: skip
+    report = export_c(run, "law", tmp_path, single=True).report
+    assert report.step < 1e-4
+    assert not report.loop.kept
+    assert report.loop.apart > 0.05 < report.loop.rounded
+    readme = (tmp_path / "README.md").read_text()
+    assert "changes the motion by more than 1 percent and 1e-5 rad or m. With the law in" in readme
+    assert f"the motions are {report.loop.rounded:.2g} apart" in readme
 
 
 @cache

@@ -4,6 +4,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
+from framefree.control.prototype import PrototypeControl
 from framefree.gallery.machines.multicopter_load import tricopter_and_load, tricopter_with_load
 from framefree.gallery.machines.multicopters import quadcopter, tricopter
 from framefree.gallery.scenarios.prototypes import flights
@@ -18,7 +19,11 @@ from framefree.gallery.scenarios.prototypes.quad_loop import QuadLoop
 from framefree.gallery.scenarios.prototypes.quad_transitions import QuadTransitions
 from framefree.gallery.scenarios.prototypes.scara import Scara
 from framefree.gallery.scenarios.prototypes.tricopter import Tricopter
-from framefree.gallery.scenarios.prototypes.tricopter_load import TricopterLoad
+from framefree.gallery.scenarios.prototypes.tricopter_load import (
+    LoadCarrierLaw,
+    TricopterLoad,
+    gains,
+)
 from framefree.motion import equations
 from framefree.simulate.measures import rms
 
@@ -227,6 +232,16 @@ def test_tilting_arms_follow_their_servos():
 
 
 # ---------------------------------------------------------------------- the tricopter with a load
+
+
+def test_the_law_of_the_load_is_a_function_of_its_reference():
+    """Without a reference folded in, its signals are inputs, in the size of the model."""
+    model, machine = tricopter_and_load(), tricopter_with_load()
+    law = LoadCarrierLaw(machine, PrototypeControl(model, *gains(), approach="particle"))
+    function = law.function(signals=False)
+    sizes = {name: function.numel_in(name) for name in function.name_in() if "model" in name}
+    wanted = {"x": model.nx, "v": model.nv, "a": model.nv}
+    assert sizes == {f"reference_model_{name}": size for name, size in wanted.items()}
 
 
 def test_the_load_is_carried():

@@ -13,6 +13,8 @@ import pytest
 from framefree.gallery.machines.arms import iiwa, revolute_chain
 from framefree.kernel import compile
 from framefree.kernel.c_source import c_source
+from framefree.kernel.elementary_c import NAMES
+from framefree.kernel.expression import ExpressionProgram
 from framefree.kernel.target import host
 from framefree.motion.tree import Tree
 
@@ -100,6 +102,20 @@ def test_every_operation_equals_the_native_kernel_also_for_special_values(tmp_pa
     wanted = kernel(pairs[:, :1], pairs[:, 1:])
     for name, got, one in zip(names, zip(*rows, strict=True), wanted, strict=True):
         assert_same(np.array(got), one, name)
+
+
+@needs_gcc
+def test_an_elementary_function_alone_compiles_without_a_warning(tmp_path):
+    """What several of them need is written where it is used, and only there."""
+    symbols = {name: ca.SX.sym(name) for name in ("y", "x")}
+    sources = []
+    for name in NAMES:
+        given = [*symbols.values()] if name == "atan2" else [symbols["x"]]
+        function = ca.Function(name, given, [getattr(ca, name)(*given)])
+        text = ExpressionProgram(function).c_source(f"alone_{name}")
+        sources.append(str(text.write(tmp_path)[0]))
+    for flag in ("-DFUSED", "-DUNFUSED"):
+        subprocess.run(["gcc", *STRICT, "-O0", flag, "-c", *sources], check=True, cwd=tmp_path)
 
 
 @needs_gcc

@@ -95,7 +95,7 @@ def _export_scenario(
     steps: int | None,
 ) -> None:
     from framefree.export import PARTS, export_c, export_fmu
-    from framefree.export.compiler import compiler, needed_compiler
+    from framefree.export.compiler import compiler, missing_compiler, needed_compiler
     from framefree.export.struct_c import check_name
     from framefree.files import check_place
 
@@ -116,7 +116,8 @@ def _export_scenario(
     if form == "fmu":
         paths = export_fmu(run, what, folder, name=own_name, title=f"{scenario.name}-{what}")
         if compiler() is None:
-            err.print("no C compiler is installed: the FMUs hold sources and no binary")
+            words = f"{missing_compiler()} not installed: the FMUs hold sources and no binary"
+            err.print(words, highlight=False, markup=False, soft_wrap=True)
     else:
         result = export_c(run, what, folder, name=own_name, single=single, steps=steps)
         paths = result.paths

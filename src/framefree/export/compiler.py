@@ -17,33 +17,47 @@ from framefree.export.struct_c import BlockInC
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O2")
 
 
-def compiler() -> str | None:
-    """Return the C compiler: that of the variable CC, or gcc, clang or cc; None without one."""
-    wanted = os.environ.get("CC")
-    for name in (wanted,) if wanted else ("gcc", "clang", "cc"):
+def compiler() -> list[str] | None:
+    """Return the command of the C compiler: that of the variable CC, or gcc, clang or cc.
+
+    CC may have arguments: "ccache gcc". None without a compiler.
+    """
+    wanted = os.environ.get("CC", "").strip()
+    commands = [[wanted], wanted.split()] if wanted else [["gcc"], ["clang"], ["cc"]]
+    for name, *arguments in commands:
         path = shutil.which(name)
         if path is not None:
-            return path
+            return [path, *arguments]
     return None
 
 
-def needed_compiler(why: str) -> str:
-    """Return the C compiler; refuse where there is none."""
+def missing_compiler() -> str:
+    """Return in words which compilers are not installed."""
+    named = os.environ.get("CC", "").strip()
+    return f"the compiler `{named}` of CC is" if named else "gcc, clang and cc are"
+
+
+def needed_compiler(why: str) -> list[str]:
+    """Return the command of the C compiler; refuse where there is none."""
     found = compiler()
     if found is None:
-        named = os.environ.get("CC")
-        what = f"the compiler `{named}` of CC is" if named else "gcc, clang and cc are"
-        raise ExportError(f"{what} not installed: {why} needs a C compiler, such as Debian's gcc")
+        raise ExportError(
+            f"{missing_compiler()} not installed: {why} needs a C compiler, such as Debian's gcc"
+        )
     return found
 
 
 def build(sources: Sequence[Path], target: Path, *flags: str, cc: str | None = None) -> Path:
     """Compile and link sources; return the path of the result."""
-    command = [cc or needed_compiler("this"), *flags, *map(str, sources), "-lm", "-o", str(target)]
+    command = [cc] if cc else needed_compiler("this")
+    name = Path(command[0]).name
+    command += [*flags, *map(str, sources), "-lm", "-o", str(target)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if "error" in line] or [done.stderr]
-        raise ExportError(f"{Path(command[0]).name} failed: {lines[0].strip()}")
+    if done.returncode or not target.exists():
+        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        told = next((line for line in lines if "error" in line), lines[0] if lines else "")
+        code = f"exit code {done.returncode}" if done.returncode else "it wrote no file"
+        raise ExportError(f"{name} failed: {told or code}")
     return target
 
 

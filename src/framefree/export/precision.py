@@ -1,7 +1,7 @@
 """What single precision loses: in every step, and in the closed loop."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import casadi as ca
@@ -61,11 +61,18 @@ class ClosedLoopLoss:
         rms errors by the names of velocities (rad, m); empty without a reference of joints.
     apart : float
         Largest difference of the two motions (rad, m).
+    span : float
+        How far the motion in double precision goes (rad, m).
+    rounded : float or None
+        Largest difference of two motions with the law in double precision, one of which has what
+        goes into the law rounded to single. None where single precision keeps the loop.
     """
 
     double: Mapping[str, float]
     single: Mapping[str, float]
     apart: float
+    span: float
+    rounded: float | None = None
 
     @property
     def changes(self) -> dict[str, float]:
@@ -74,7 +81,13 @@ class ClosedLoopLoss:
 
     @property
     def kept(self) -> bool:
-        """Whether all errors are within 1 percent, or 1e-5 rad or m where they are smaller."""
+        """Whether all errors are within 1 percent, or 1e-5 rad or m where they are smaller.
+
+        Without errors of joints: whether the motions are as near to each other, as a share of how
+        far they go.
+        """
+        if not self.double:
+            return self.apart <= max(SHARE * self.span, FLOOR)
         return all(
             change <= max(SHARE * self.double[name], FLOOR) for name, change in self.changes.items()
         )
@@ -82,12 +95,24 @@ class ClosedLoopLoss:
     def text(self) -> str:
         """Return the loss in words."""
         words = f"In the closed loop the motions are at most {self.apart:.2g} rad or m apart"
-        if not self.double:
-            return f"{words}."
-        name = max(self.changes, key=lambda key: self.changes[key])
+        if self.double:
+            name = max(self.changes, key=lambda key: self.changes[key])
+            words += (
+                f"; the rms error of {name} is {self.single[name]:.4g} instead of "
+                f"{self.double[name]:.4g} rad or m, the largest change"
+            )
+        return f"{words}.{self._warning()}"
+
+    def _warning(self) -> str:
+        if self.kept:
+            return ""
+        kind = "errors" if self.double else "motion"
+        words = f" Single precision changes the {kind} by more than 1 percent and 1e-5 rad or m."
+        if self.rounded is None:
+            return words
         return (
-            f"{words}; the rms error of {name} is {self.single[name]:.4g} instead of "
-            f"{self.double[name]:.4g} rad or m, the largest change."
+            f"{words} With the law in double precision, and nothing but its inputs rounded, the "
+            f"motions are {self.rounded:.2g} apart."
         )
 
 
@@ -260,10 +285,12 @@ class DeskController:
     Parameters
     ----------
     block : StepBlock
+    rounds : bool
+        Whether inputs are rounded to single precision first.
     """
 
-    def __init__(self, block: StepBlock) -> None:
-        self.block, self.kernel = block, block.kernel()
+    def __init__(self, block: StepBlock, rounds: bool = False) -> None:
+        self.block, self.kernel, self.rounds = block, block.kernel(), rounds
         self.names = [port.name for port in self.kernel.outputs]
         self.reset()
 
@@ -276,7 +303,8 @@ class DeskController:
         """Return the outputs of one step; inputs by group, as columns."""
         given: dict[str, Any] = dict(self.memory)
         for group, ports in self.block.groups.items():
-            columns = split_columns(ports, groups[group])
+            values = groups[group].astype(np.float32) if self.rounds else groups[group]
+            columns = split_columns(ports, values.astype(float))
             given |= {f"{group}_{name}": value for name, value in columns.items()}
         made = self.kernel(**{port.name: given[port.name] for port in self.kernel.inputs})
         named = dict(zip(self.names, made if isinstance(made, tuple) else (made,), strict=True))
@@ -296,11 +324,25 @@ def closed_loop_loss(part: ExportedPart, single: CompiledBlock) -> ClosedLoopLos
     stride = loop.loop.ratio if loop.loop.gated and loop.loop.ratio > 1 else 1
     periods = loop.recorded.steps // stride
     double, floats = loop.run(DeskController(part.block), periods), loop.run(single, periods)
+    loss = ClosedLoopLoss(
+        _errors(loop, double),
+        _errors(loop, floats),
+        _apart(loop, double, floats),
+        _apart(loop, double, double[:1]),
+    )
+    if loss.kept:
+        return loss
+    rounded = loop.run(DeskController(part.block, rounds=True), periods)
+    return replace(loss, rounded=_apart(loop, double, rounded))
+
+
+def _apart(loop: ControlledRun, first: np.ndarray, second: np.ndarray) -> float:
+    """Return the largest difference of two motions (rad, m)."""
     machine = loop.loop.machine
-    if double.shape[1] != machine.nx:
-        return ClosedLoopLoss({}, {}, float(np.abs(floats - double).max()))
-    apart = float(np.abs(machine.difference(double, floats)).max())
-    return ClosedLoopLoss(_errors(loop, double), _errors(loop, floats), apart)
+    if first.shape[1] != machine.nx:
+        return float(np.abs(first - second).max())
+    second = np.broadcast_to(second, first.shape)
+    return float(np.abs(machine.difference(first, second)).max())
 
 
 def _errors(loop: ControlledRun, motion: np.ndarray) -> dict[str, float]:
@@ -310,7 +352,7 @@ def _errors(loop: ControlledRun, motion: np.ndarray) -> dict[str, float]:
         return {}
     times = np.arange(len(motion)) * loop.recorded.period
     signals = reference.sample(times)
-    if "x" not in signals or signals["x"].shape != motion.shape:
+    if "x" not in signals or signals["x"].shape != motion.shape or motion.shape[1] != machine.nx:
         return {}
     off = machine.difference(signals["x"], motion)
     rms = np.sqrt(np.mean(off**2, axis=0))

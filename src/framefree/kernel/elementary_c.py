@@ -15,21 +15,25 @@ NAMES = {name: f"{PREFIX}{name}" for name in ("sin", "cos", *VECTOR)}
 """Their names in C, by those of the C library."""
 BEGIN = "\n/* Elementary functions as on the desk. */\n#include <stdint.h>\n#include <string.h>\n\n"
 END = "/* End of elementary functions. */\n"
-CONVERSIONS = f"""\
+CONVERSIONS = {
+    f"{PREFIX}bits": f"""\
 static uint64_t {PREFIX}bits(double value)
 {{
     uint64_t found;
     memcpy(&found, &value, sizeof found);
     return found;
 }}
-
+""",
+    f"{PREFIX}value": f"""\
 static double {PREFIX}value(uint64_t whole)
 {{
     double found;
     memcpy(&found, &whole, sizeof found);
     return found;
 }}
-"""
+""",
+}
+"""Between numbers and their bits, by name; not every function needs both."""
 
 
 def elementary_c(used: set[str]) -> str:
@@ -40,7 +44,9 @@ def elementary_c(used: set[str]) -> str:
     plain = "".join(
         f"#define {NAMES[name]}({_listed(name)}) {name}({_listed(name)})\n" for name in wanted
     )
-    bodies = "\n".join([CONVERSIONS, *map(_function, wanted)])
+    functions = "\n".join(map(_function, wanted))
+    needed = [text for name, text in CONVERSIONS.items() if f"{name}(" in functions]
+    bodies = "\n".join([*needed, functions])
     return f"{BEGIN}#ifdef UNFUSED\n{plain}#else\n{bodies}#endif\n{END}"
 
 

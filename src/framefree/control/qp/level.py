@@ -23,6 +23,7 @@ from framefree.control.qp.basis import (
     wrong,
 )
 from framefree.control.qp.desk import (
+    COUNTS,
     DAMPING,
     FREE,
     LEFT_OUT,
@@ -131,7 +132,9 @@ def least_along(w: Desk, first: int, last: int, most: float) -> float:
         for i in range(first, last):
             rate, v = w.rate[i], fma(t, w.rate[i], w.v[i])
             near = NEAR * (abs(v) + abs(t * rate))
-            ahead = v + near if rate > 0.0 else v - near
+            ahead = v
+            if w.picked[i - first] == 0.0:
+                ahead = v + near if rate > 0.0 else v - near
             off = missed(ahead, w.low[i], w.high[i])
             if off != 0.0 or w.low[i] == w.high[i]:
                 slope = fma(off, rate, slope)
@@ -180,7 +183,7 @@ def begin(w: Desk, first: int) -> None:
     towards(w, rank, rank + int(w.count[WORKING]))
     length = sqrt(dot(w.z, w.z, w.width))
     step = sqrt(dot(w.d, w.d, w.width))
-    if step <= MET * length:
+    if step <= COUNTS * length:
         return
     if blocking(w, first, step) < 0:
         move(w, first, 1.0)
@@ -216,7 +219,7 @@ def solve_level(w: Desk, first: int, last: int) -> float:
 
     Return 0 if some had to give way, and -1 if the number of steps did not suffice.
     """
-    bends, refined = 0, 0
+    bends, refined, moved = 0, 0, 0
     for i in range(first, last):
         w.picked[i - first] = 0.0
         if w.low[i] < w.high[i]:
@@ -236,7 +239,7 @@ def solve_level(w: Desk, first: int, last: int) -> float:
             length = off_basis(w)
         else:
             worst = measure(w, first, last)
-            if worst <= MET:
+            if worst <= COUNTS or (worst <= MET and moved == 1):
                 return 1.0
             if w.count[STALE] == 1.0:
                 factor(w, first, last)
@@ -251,6 +254,7 @@ def solve_level(w: Desk, first: int, last: int) -> float:
                 t = least_along(w, first, last, w.reach[0])
             move(w, first, t)
             refined += 1
+            moved = 1
         if found >= 0 and t >= w.reach[0]:
             hold(w, found, 1.0 if w.rate[found] > 0.0 else -1.0)
             refined = 0

@@ -102,6 +102,11 @@ class LoadCarrierLaw(Law):
     needs = ("model.x", "model.v", "model.a")
     units = PrototypeControl.units
 
+    @property
+    def shapes(self) -> Mapping[str, tuple[int, int]]:
+        """Rows and columns of the reference signals by name: those of the model."""
+        return {f"model.{name}": shape for name, shape in self.tracking.shapes.items()}
+
     @cached_property
     def _model(self) -> Machine:
         return self.tracking.machine
