@@ -85,8 +85,8 @@ BINARY = {
     ca.OP_ATAN2: "atan2",
     ca.OP_HYPOT: "hypot",
 }
-# Besides these: "select" (c, a, b) is a where c != 0, else b; "fma" a*b + c, "fms" a*b - c, "fnma"
-# c - a*b and "fnms" -a*b - c round once, and appear only after `fuse`.
+# Besides these: "select" (c, a, b) is a where c != 0, else b; "fma" a*b + c, "fms" a*b - c and
+# "fnma" c - a*b round once, and appear only after `fuse`.
 TRUTHS = frozenset({"lt", "le", "eq", "ne", "not", "and", "or"})  # their value is 0 or 1
 COMMUTATIVE = frozenset({"add", "mul", "eq", "ne", "and", "or"})
 

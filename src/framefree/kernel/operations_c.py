@@ -9,8 +9,7 @@ from framefree.kernel.graph import BINARY, UNARY
 INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 INFIX |= {"lt": "<", "le": "<=", "eq": "==", "ne": "!="}
 LOGIC = {"and": "&&", "or": "||"}
-FUSED = {"fma": "FMA({}, {}, {})", "fms": "FMA({}, {}, -{})"}
-FUSED |= {"fnma": "FMA(-{}, {}, {})", "fnms": "FMA(-{}, {}, -{})"}
+FUSED = {"fma": "FMA({}, {}, {})", "fms": "FMA({}, {}, -{})", "fnma": "FMA(-{}, {}, {})"}
 FUNCTIONS = {name: name for name in (*UNARY.values(), *BINARY.values())}
 FUNCTIONS |= {"abs": "fabs", "min": "minimum", "max": "maximum"}
 FUNCTIONS |= {"sign": "signum", "erfinv": "inverse_erf"} | NAMES

@@ -54,9 +54,6 @@ def fuse(graph: Graph) -> Graph:
             nodes[number] = ("fma" if node[0] == "add" else "fnma", *product, a)
         elif (product := lone_product(a)) is not None:
             nodes[number] = ("fma" if node[0] == "add" else "fms", *product, b)
-    for number, node in enumerate(nodes):  # c - a*b with c = -d is -a*b - d, signed zeros included
-        if node[0] == "fnma" and nodes[node[3]][0] == "neg" and count[node[3]] == 1:
-            nodes[number] = ("fnms", *node[1:3], nodes[node[3]][1])
     return clean(Graph(graph.inputs, graph.outputs, tuple(nodes), graph.results))
 
 

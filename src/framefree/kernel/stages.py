@@ -117,8 +117,6 @@ def vector_of(code: Code, operation: str, *x: str) -> str:
         return code.fma(x[0], x[1], code.neg(x[2]))
     if operation == "fnma":
         return code.fma(code.neg(x[0]), x[1], x[2])
-    if operation == "fnms":
-        return code.fma(code.neg(x[0]), x[1], code.neg(x[2]))
     if operation == "neg":
         return code.neg(x[0])
     if operation in ("sqrt", "copysign"):

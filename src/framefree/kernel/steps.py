@@ -15,7 +15,7 @@ import numpy as np
 from framefree.kernel.graph import ZERO, Graph, operands
 
 WIDTH = 16
-LINEAR = frozenset({"add", "sub", "mul", "neg", "fma", "fms", "fnma", "fnms"})
+LINEAR = frozenset({"add", "sub", "mul", "neg", "fma", "fms", "fnma"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +77,6 @@ def schedule(graph: Graph) -> Steps:
                     signs[step, 1, lane] = -1
                 case "fnma":
                     signs[step, 0, lane] = -1
-                case "fnms":
-                    signs[step, :, lane] = -1
             gathered[step, :, lane] = a, b, c
         rows.update({number: targets[step] + lane for lane, number in enumerate(group)})
     results = [rows[element] for elements in graph.results for element in elements]
