@@ -97,7 +97,7 @@ def test_single_and_batched_arguments_mix(same_bits):
 
 
 def test_huge_functions_compiled_in_haste(reference, same_bits, monkeypatch):
-    monkeypatch.setattr(native, "HUGE", 0)
+    monkeypatch.setattr(llvm_code, "HUGE", 0)
     kernel = compile(everything(), cache=False)
     for batch in (1, 7, 67):
         x, y = states(batch)

@@ -44,7 +44,7 @@ class InverseMass:
         return self._scaled_times(columns, self._scale)
 
     def minus_times(self, columns: Matrix) -> Matrix:
-        """Return ``-M^-1 columns``; the sign is part of the sums and costs nothing."""
+        """Return ``-M^-1 columns``."""
         return self._scaled_times(columns, -self._scale)
 
     def _scaled_times(self, columns: Matrix, scale: Matrix) -> Matrix:
