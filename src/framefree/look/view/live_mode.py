@@ -120,6 +120,7 @@ class LiveMode(ViewMode):
         self.figures = [SignalFigure(gui, names, chosen, 1)]
         self._add_handle(page)
         self._add_grips(page)
+        self.session.answered = page.hurry
         self.session.start()
 
     def _clock_controls(self, gui: Any) -> None:
@@ -199,7 +200,6 @@ class LiveMode(ViewMode):
         async def _(event: Any) -> None:
             handles.move(event.target.position, event.target.wxyz)
             self.session.set({})
-            page.hurry()
 
     def _add_grips(self, page: View) -> None:
         if self._grab is None:
@@ -216,7 +216,6 @@ class LiveMode(ViewMode):
                     self.grab(body, event.start_position, event.end_position)
                 else:
                     self.session.set(_vector("grab.place", event.end_position))
-                page.hurry()
 
             node.on_drag("left")(dragged)
 

@@ -30,8 +30,8 @@ LOOPBACK = "127.0.0.1"
 PORT = 8080
 PERIOD = 1 / 40
 """Wall time from one picture to the next, s."""
-ANSWER = 0.006
-"""Wall time within which a live loop has made a step with what somebody did, s."""
+CLOSEST = 1 / 120
+"""Least wall time from one picture to the next where somebody does something, s."""
 
 
 class ShownMoment(NamedTuple):
@@ -118,6 +118,7 @@ class View:
     def stop(self) -> None:
         """Close the page and end what runs behind it."""
         self._end.set()
+        self._hurry.set()
         self._thread.join(timeout=5.0)
         self.mode.stop()
         with contextlib.redirect_stdout(io.StringIO()):  # it prints that it has stopped
@@ -158,6 +159,8 @@ class View:
         low, high = places.min(axis=0), places.max(axis=0)
         reach = self.drawing.reach
         middle = (low + high) / 2
+        # Shadows would cost a third of the picture, and put stripes on flat sides.
+        self.server.scene.configure_default_lights(cast_shadow=False)
         camera = self.server.initial_camera
         camera.look_at = tuple(middle)
         camera.position = tuple(middle + 1.5 * reach * np.array([0.95, -1.2, 0.62]))
@@ -215,12 +218,12 @@ class View:
                 self.status.content = _words(f"{error}", {})
             except Exception as error:  # whatever one picture meets, the next one is drawn
                 warnings.warn(f"a picture was not drawn: {error!r}", FramefreeWarning, stacklevel=1)
-            if self._hurry.wait(max(PERIOD - (perf_counter() - begin), 0.002)):
-                self._hurry.clear()
-                self._end.wait(ANSWER)
+            self._end.wait(max(CLOSEST - (perf_counter() - begin), 0.0))
+            self._hurry.wait(max(PERIOD - (perf_counter() - begin), 0.002))
+            self._hurry.clear()
 
     def hurry(self) -> None:
-        """Draw the next picture as soon as the loop has answered what somebody did."""
+        """Draw the next picture now: the loop has answered what somebody did."""
         self._hurry.set()
 
     def _shown_again(self) -> bool:
