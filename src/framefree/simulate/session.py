@@ -6,7 +6,8 @@
     session.pause(); session.step(); session.reset(); run = session.run()
 
 Time is kept by whole steps of the compiled loop: at every turn, and as soon as a number is set, as
-many are made as wall time asks for. Where the machine is too slow for that, what is missed is given up and counted (`slipped`).
+many are made as wall time asks for. Where the machine is too slow for that, what is missed is given
+up and counted (`slipped`).
 """
 
 import sys
