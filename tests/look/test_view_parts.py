@@ -16,7 +16,8 @@ from framefree.look.view.closing import ClosedJoints
 from framefree.look.view.following import bent, end_of, following
 from framefree.look.view.handle import HandleFilter, HandleReference, handle_numbers
 from framefree.look.view.meshes import meshes_of, note_on_missing
-from framefree.look.view.page import ThreadSafeEvent, is_loopback, what_host_means
+from framefree.look.view.page import is_loopback, what_host_means
+from framefree.look.view.viser_server import PromptClock, ThreadSafeEvent
 from framefree.machine import Shape
 from framefree.machine.read import read
 from framefree.solve import assemble
@@ -263,3 +264,31 @@ def _write_from_another_thread():
     assert woken == [threading.get_ident()]
     loop.close()
     event.set()
+
+
+def test_messages_of_the_view_are_not_held_back_for_smoothness():
+    """Of one stamp all messages are shown as they come; those of other servers keep their times."""
+    from viser.infra import _infra
+
+    clock = PromptClock()
+    ours, theirs = asyncio.new_event_loop(), asyncio.new_event_loop()
+    clock.prompt.add(ours)
+
+    async def stamp():
+        return clock.perf_counter()
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(ours.run_until_complete, stamp()).result() == 0.0
+        assert pool.submit(theirs.run_until_complete, stamp()).result() > 0.0
+    assert clock.perf_counter() > 0.0
+    assert clock.monotonic() > 0.0
+    with view(MACHINES["double-pendulum"](), port=18690) as shown:
+        loop = shown.server._websock_server._broadcast_buffer.event_loop
+        future = asyncio.run_coroutine_threadsafe(_stamp_of(_infra), loop)
+        assert future.result(60) == 0.0
+    for one in (ours, theirs):
+        one.close()
+
+
+async def _stamp_of(module):
+    return module.time.perf_counter()

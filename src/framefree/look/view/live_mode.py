@@ -327,7 +327,7 @@ class LiveMode(ViewMode):
             t = np.array([time for time, _ in self._rows])
             for figure in self.figures:
                 rows = np.array([signals[figure.channel.key] for _, signals in self._rows])
-                figure.show(t, rows.reshape(len(t), -1), float(t[-1]))
+                figure.show(t, rows.reshape(len(t), -1))
 
     def stop(self) -> None:
         """End the loop."""

@@ -5,7 +5,6 @@ that runs live. A thread asks it some forty times a second and moves what is dra
 buffers of the server, so that neither a slow connection nor a viewer that leaves holds anything up.
 """
 
-import asyncio
 import contextlib
 import html
 import io
@@ -20,10 +19,10 @@ import numpy as np
 
 from framefree.errors import FramefreeError, FramefreeWarning
 from framefree.look.view.drawing import MachineDrawing, ShownPoses
-from framefree.look.view.errors import ViewError
 from framefree.look.view.following import end_of
 from framefree.look.view.marks import Marks
 from framefree.look.view.meshes import note_on_missing
+from framefree.look.view.viser_server import server_at
 from framefree.machine import Machine
 
 LOOPBACK = "127.0.0.1"
@@ -90,7 +89,7 @@ class View:
         self, mode: ViewMode, host: str = LOOPBACK, port: int = PORT, title: str = ""
     ) -> None:
         self.mode, self.machine = mode, mode.machine.numeric
-        self.server = _server(host, port)
+        self.server = server_at(host, port)
         self.host, self.port = host, self.server.get_port()
         self.url = f"http://{LOOPBACK if host in ('0.0.0.0', '') else host}:{self.port}"
         self.poses_of = ShownPoses(self.machine)
@@ -279,46 +278,3 @@ def what_host_means(host: str) -> str:
         "move it, set its numbers and save runs here. There is no password, and nothing is "
         "encrypted; leave out `--host` for this computer alone"
     )
-
-
-def _server(host: str, port: int) -> Any:
-    try:
-        import viser
-    except ImportError:
-        raise ViewError('the live view needs viser: pip install "framefree[view]"') from None
-    with contextlib.redirect_stdout(io.StringIO()):  # it prints where it is; so do we
-        try:
-            server = viser.ViserServer(host=host, port=port, verbose=False)
-        except OSError as error:
-            raise ViewError(f"nothing can listen at {host}:{port}: {error}") from None
-    _let_threads_wake(server)
-    # A page may ask for a public address through the servers of others: not from here.
-    server.request_share_url = lambda verbose=True: None  # type: ignore[method-assign]
-    return server
-
-
-class ThreadSafeEvent(asyncio.Event):
-    """An event that any thread may set: those waiting are woken by the loop that they wait in."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__()
-        self._of = loop
-
-    def set(self) -> None:
-        """Set it; from another thread, as soon as the loop comes to it."""
-        with contextlib.suppress(RuntimeError):
-            if asyncio.get_running_loop() is self._of:
-                super().set()
-                return
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            self._of.call_soon_threadsafe(super().set)
-
-
-def _let_threads_wake(server: Any) -> None:
-    """Let viser's messages be sent from other threads.
-
-    viser 1.1 sets an `asyncio.Event` from whatever thread writes a message. That is not safe: now
-    and then the thread that draws would meet "deque mutated during iteration", and end.
-    """
-    buffer = server._websock_server._broadcast_buffer
-    buffer.message_event = ThreadSafeEvent(buffer.event_loop)
