@@ -10,6 +10,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from framefree.gallery import MACHINES
+from framefree.gallery.machines.arms import revolute_chain
 from framefree.geometry import batch
 from framefree.look.view import ViewError, drawing, view
 from framefree.look.view.closing import ClosedJoints
@@ -264,6 +265,16 @@ def _write_from_another_thread():
     assert woken == [threading.get_ident()]
     loop.close()
     event.set()
+
+
+@pytest.mark.parametrize("length", [0.02, 0.09, 0.11, 0.4, 3.0])
+def test_the_ground_is_seen_under_machines_of_all_sizes(length):
+    """It fades with the distance from the camera, and not before it comes to the machine."""
+    with view(revolute_chain(3, length=length), port=18690) as shown:
+        camera = shown.server.initial_camera
+        away = np.linalg.norm(np.subtract(camera.position, camera.look_at))
+        assert shown.ground.fade_distance > 2.0 * away
+        assert 0.3 < shown.ground.section_size / shown.drawing.reach < 3.3
 
 
 def test_messages_of_the_view_are_not_held_back_for_smoothness():

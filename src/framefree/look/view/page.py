@@ -162,17 +162,18 @@ class View:
         self.server.scene.configure_default_lights(cast_shadow=False)
         camera = self.server.initial_camera
         camera.look_at = tuple(middle)
-        camera.position = tuple(middle + 1.5 * reach * np.array([0.95, -1.2, 0.62]))
-        step = 10.0 ** np.floor(np.log10(max(reach, 1e-6)))
+        camera.position = tuple(middle + 1.2 * reach * np.array([0.95, -1.2, 0.62]))
+        step = 10.0 ** np.round(np.log10(max(reach, 1e-6)))
         ground = 0.0 if low[2] > -0.1 * reach else float(low[2] - 0.1 * reach)
-        self.server.scene.add_grid(
+        self.ground = self.server.scene.add_grid(
             "/ground",
             width=10 * step,
             height=10 * step,
             cell_size=step / 10,
             section_size=step,
             infinite_grid=True,
-            fade_distance=12 * step,
+            # Seen under the machine and beyond it, from where the camera is at first.
+            fade_distance=10 * reach,
             position=(0.0, 0.0, ground),
         )
 
