@@ -21,6 +21,7 @@ from framefree.look.view.page import is_loopback, what_host_means
 from framefree.look.view.viser_server import PromptClock, ThreadSafeEvent
 from framefree.machine import Shape
 from framefree.machine.read import read
+from framefree.simulate.touching import depths
 from framefree.solve import assemble
 
 CUBE = """solid cube
@@ -275,6 +276,18 @@ def test_the_ground_is_seen_under_machines_of_all_sizes(length):
         away = np.linalg.norm(np.subtract(camera.position, camera.look_at))
         assert shown.ground.fade_distance > 2.0 * away
         assert 0.3 < shown.ground.section_size / shown.drawing.reach < 3.3
+
+
+def test_a_quadruped_runs_live_from_where_its_feet_touch_the_ground():
+    """Its knees are bodies and joints of one name, and at neutral it stands in the ground."""
+    machine = MACHINES["quadruped"]()
+    with view(machine, live=True, port=18690) as shown:
+        x = shown.mode.first
+        assert abs(depths(machine, x, machine.parameters.defaults).max()) < 1e-9
+        shown.mode.session.pause()
+        shown.mode.session.set({"push.z": 50.0})
+        shown.mode.session.advance(0.02)
+        assert shown.mode.session.failure == ""
 
 
 def test_messages_of_the_view_are_not_held_back_for_smoothness():

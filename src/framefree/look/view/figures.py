@@ -13,6 +13,10 @@ MOST = 8
 POINTS = 600
 """Points of a curve."""
 FAINT = "rgba(120,120,120,0.35)"
+UNNAMED = "framefree-unnamed"
+"""Class of curves that a legend leaves out; see `LEGEND_STYLE`."""
+LEGEND_STYLE = f"<style>.u-legend .{UNNAMED} {{ display: none; }}</style>"
+"""What a page with such figures needs."""
 
 
 class SignalFigure:
@@ -64,9 +68,15 @@ class SignalFigure:
         unit = channel.units[0] if channel.units else ""
         title = f"{self.menu.value} ({unit})" if unit else self.menu.value
         series: list[dict[str, Any]] = [{"label": "t (s)"}]
-        series += [{"label": "", "stroke": FAINT, "width": 1, "points": {"show": False}}] * faint
+        whole = {"label": "", "class": UNNAMED, "stroke": FAINT, "width": 1}
+        series += [whole | {"points": {"show": False}}] * faint
         series += [
-            {"label": str(name), "stroke": color, "width": 2, "points": {"show": False}}
+            {
+                "label": str(name) or channel.name,
+                "stroke": color,
+                "width": 2,
+                "points": {"show": False},
+            }
             for name, color in zip(names, cycle(COLORS), strict=False)
         ]
         with self._folder:

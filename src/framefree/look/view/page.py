@@ -32,6 +32,9 @@ PERIOD = 1 / 40
 CLOSEST = 1 / 120
 """Least wall time from one picture to the next where somebody does something, s."""
 
+NARROW = 0.8
+"""Width by height of a page, as of a phone, below which controls lie under the machine."""
+
 
 class ShownMoment(NamedTuple):
     """What is shown now: configuration, time, signals by group and name, and words on it."""
@@ -163,6 +166,13 @@ class View:
         camera = self.server.initial_camera
         camera.look_at = tuple(middle)
         camera.position = tuple(middle + 1.2 * reach * np.array([0.95, -1.2, 0.62]))
+
+        @self.server.on_client_connect
+        def _(client: Any) -> None:
+            if client.camera.aspect < NARROW:
+                # The controls cover the lower half of a narrow page: the machine goes above them.
+                client.camera.look_at = tuple(middle - [0.0, 0.0, 0.75 * reach])
+
         step = 10.0 ** np.round(np.log10(max(reach, 1e-6)))
         ground = 0.0 if low[2] > -0.1 * reach else float(low[2] - 0.1 * reach)
         self.ground = self.server.scene.add_grid(
