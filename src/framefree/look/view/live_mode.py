@@ -13,7 +13,7 @@ from framefree.geometry import batch
 from framefree.look.view.figures import SignalFigure, offered
 from framefree.look.view.following import HANDLE, Following
 from framefree.look.view.handle import HandleFilter
-from framefree.look.view.page import ShownMoment, View, ViewMode
+from framefree.look.view.page import ShownMoment, View, ViewMode, note_html
 from framefree.machine.parameters import Parameters
 from framefree.simulate import Push, Run
 from framefree.simulate.grab import NOTHING, Grab, grab_numbers
@@ -110,7 +110,7 @@ class LiveMode(ViewMode):
         self.page = page
         gui = page.server.gui
         for note in self.following.notes:
-            gui.add_markdown(note)
+            gui.add_html(note_html(note))
         with gui.add_folder("Live", expand_by_default=True):
             self._clock_controls(gui)
         with gui.add_folder("Numbers", expand_by_default=True):

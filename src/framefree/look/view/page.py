@@ -103,7 +103,7 @@ class View:
         self.status = gui.add_html("")
         note = note_on_missing(self.machine)
         if note:
-            gui.add_html(_note(note))
+            gui.add_html(note_html(note))
         self.drawing = MachineDrawing(scene, self.machine, self.poses)
         self.marks = Marks(scene, self.machine, self.drawing.reach, end_of(self.machine))
         self._set_the_stage()
@@ -263,7 +263,7 @@ def _words(words: str, data: dict[str, str]) -> str:
     )
 
 
-def _note(words: str) -> str:
+def note_html(words: str) -> str:
     """Return a note whose long addresses break where the panel ends."""
     plain = html.escape(words.replace("**", "").replace("`", ""))
     style = "padding:0.3em 0.8em;font-size:0.85em;white-space:pre-line;overflow-wrap:anywhere"

@@ -4,7 +4,7 @@
 (() => {
   // The same as in look/colors.py: colour-blind people can tell them apart.
   const COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#4d4d4d",
-                  "#882255"];
+                  "#772200"];
   const FONT = {family: "system-ui, -apple-system, Segoe UI, Roboto, Arial, sans-serif",
                 size: 13, color: "#1d2733"};
   // Nothing of a page leaves it: no button uploads its data, and no server is known to it.
@@ -198,7 +198,7 @@
       const named = traces.filter((trace) => trace.name && trace.showlegend !== false).length;
       const rows = Math.ceil(named / Math.max(1, Math.floor(this.element.offsetWidth / 230)));
       // In a narrow window step back, so that the sides are seen.
-      const back = Math.max(1, 1.15 * (this.element.offsetHeight - 22 * rows) / this.element.offsetWidth);
+      const back = Math.max(1, 1.4 * (this.element.offsetHeight - 22 * rows) / this.element.offsetWidth);
       const eye = data.eye.map((value) => back * value);
       const layout = {
         font: FONT, margin: {l: 0, r: 0, t: 0, b: 22 * rows}, paper_bgcolor: "rgba(0,0,0,0)",
