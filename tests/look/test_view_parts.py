@@ -290,6 +290,15 @@ def test_a_quadruped_runs_live_from_where_its_feet_touch_the_ground():
         assert shown.mode.session.failure == ""
 
 
+def test_forces_are_offered_where_they_are_known():
+    """No box without an effect: sliders of joints have no forces, a loop that runs has."""
+    machine = MACHINES["block"]()
+    with view(machine, port=18690) as shown:
+        assert not {"joint forces", "contact forces"} & set(shown.boxes)
+    with view(machine, live=True, port=18690) as shown:
+        assert {"joint forces", "contact forces"} <= set(shown.boxes)
+
+
 def test_messages_of_the_view_are_not_held_back_for_smoothness():
     """Of one stamp all messages are shown as they come; those of other servers keep their times."""
     from viser.infra import _infra

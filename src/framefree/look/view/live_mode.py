@@ -289,6 +289,10 @@ class LiveMode(ViewMode):
         self.saved = place
         return f"{len(run)} rows are saved in {place}; framefree view {place} shows them"
 
+    def told(self) -> set[str]:
+        """Return what the loop tells."""
+        return {channel.name for channel in self.session.segment.observer.channels}
+
     # ------------------------------------------------------------------ pictures
 
     def moment(self) -> ShownMoment:

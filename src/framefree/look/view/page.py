@@ -20,7 +20,7 @@ import numpy as np
 from framefree.errors import FramefreeError, FramefreeWarning
 from framefree.look.view.drawing import MachineDrawing, ShownPoses
 from framefree.look.view.following import end_of
-from framefree.look.view.marks import Marks
+from framefree.look.view.marks import DRAWN_FROM, Marks
 from framefree.look.view.meshes import note_on_missing
 from framefree.look.view.viser_server import server_at
 from framefree.machine import Machine
@@ -51,7 +51,8 @@ class ViewMode(ABC):
 
     1. ``moment()`` returns what to show, or None where nothing has changed.
     2. ``panel(page)`` adds its controls once.
-    3. ``stop()`` ends whatever runs.
+    3. ``told()`` names the signals of its moments.
+    4. ``stop()`` ends whatever runs.
     """
 
     machine: Machine
@@ -65,6 +66,10 @@ class ViewMode(ABC):
     @abstractmethod
     def moment(self) -> ShownMoment | None:
         """Return what is to be shown now."""
+
+    def told(self) -> set[str]:
+        """Return the names of the signals that its moments have; none by default."""
+        return set()
 
     def drawn(self, page: "View", moment: ShownMoment) -> None:
         """Do what else belongs to a picture; nothing by default."""
@@ -106,6 +111,8 @@ class View:
             gui.add_html(note_html(note))
         self.drawing = MachineDrawing(scene, self.machine, self.poses)
         self.marks = Marks(scene, self.machine, self.drawing.reach, end_of(self.machine))
+        self.boxes: dict[str, Any] = {}
+        """The boxes to tick, by the marks that they show."""
         self._set_the_stage()
         mode.panel(self)
         self._show_panel()
@@ -192,8 +199,13 @@ class View:
         with gui.add_folder("Show", expand_by_default=False):
             ellipsoids = gui.add_checkbox("inertia ellipsoids", False)
             ellipsoids.on_update(lambda _: self.drawing.show_ellipsoids(ellipsoids.value))
+            told = self.mode.told()
+            missing = [k for k in self.marks.kinds if DRAWN_FROM.get(k, "") not in {"", *told}]
             for kind in self.marks.kinds:
-                self._mark_box(kind)
+                if kind not in missing:
+                    self._mark_box(kind)
+            if missing and told:
+                gui.add_markdown(f"Not recorded: {', '.join(missing)}.")
             names = list(dict.fromkeys([self.marks.trailed, *self._frame_names()]))
             trailed = gui.add_dropdown("trail of", tuple(names), initial_value=names[0])
 
@@ -206,7 +218,7 @@ class View:
 
     def _mark_box(self, kind: str) -> None:
         first = kind in ("loops", "springs and dampers", "contact forces")
-        box = self.server.gui.add_checkbox(kind, first)
+        box = self.boxes[kind] = self.server.gui.add_checkbox(kind, first)
         self.marks.want(kind, first)
         box.on_update(lambda _: self.marks.want(kind, box.value))
 

@@ -115,6 +115,10 @@ class RunMode(ViewMode):
             return self.now
         return min(self.now + self.speed * (perf_counter() - self._wall), float(self.t[-1]))
 
+    def told(self) -> set[str]:
+        """Return what was recorded."""
+        return set(self.run.signals)
+
     # ------------------------------------------------------------------ pictures
 
     def moment(self) -> ShownMoment | None:
