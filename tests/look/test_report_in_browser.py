@@ -55,6 +55,17 @@ def test_everything_is_drawn(page):
     assert "WebGL is not supported" not in page.inner_text("body")
 
 
+def test_dashes_are_seen_on_the_line_that_they_lie_on(page):
+    """A reference that is met exactly would vanish under its line, or into its colour."""
+    dashed, full = page.locator(".figure").evaluate(
+        "e => [true, false].map((dashed) => e._fullData.filter("
+        "  (t) => (t.line.dash === 'dash') === dashed).map((t) => [t.line.color, t.index]))"
+    )
+    assert dashed
+    assert not {color for color, _ in dashed} & {color for color, _ in full}
+    assert min(order for _, order in dashed) > max(order for _, order in full)
+
+
 def test_nothing_is_cut_off_and_no_label_covers_another(page):
     assert page.evaluate(FAULTS) == []
 
@@ -186,3 +197,20 @@ def test_on_a_touch_screen_no_toolbar_hides_the_legend(browser, folder):
     assert page.locator(".figure .modebar").count() == 1
     assert not page.locator(".figure .modebar").is_visible()
     context.close()
+
+
+def test_on_paper_pictures_fit_the_page_and_controls_are_gone(browser, folder):
+    """Pictures are of one width, at most that of the page, whatever the window was."""
+    page = opened(browser, folder / "report.html", 1400)
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 688, "height": 900})
+    widths = page.evaluate(
+        "() => [...document.querySelectorAll('.scene .plot-container, .figure .plot-container')]"
+        "  .map((e) => e.getBoundingClientRect().width)"
+    )
+    assert widths == pytest.approx([600.0] * 2, abs=1.0)
+    assert not page.locator(".controls").is_visible()
+    assert not page.locator(".modebar").first.is_visible()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.close()

@@ -243,6 +243,23 @@ def test_a_page_of_a_million_rows_is_small(tmp_path, swing_run):
     assert run.report(tmp_path / "long.html").stat().st_size < 8e6
 
 
+def test_a_bound_has_the_colour_of_its_line_whatever_the_unit():
+    t = np.linspace(0, 1, 5)
+    lines = [Line("phi (rad)", t, t), Line("delta (m)", t, t), Line("phi bound", t, t, dashed=True)]
+    data = plot(Figure("Errors", "time (s)", "error (rad, m)", tuple(lines)))
+    first, second, bound = (trace["color"] for trace in data["traces"])
+    assert bound == first != second
+
+
+@pytest.mark.parametrize(("count", "beside"), [(12, True), (13, False)])
+def test_many_promises_stand_below_the_motion_in_columns(swing_run, count, beside):
+    promises = tuple(Promise(f"part {k} is small", k, 100) for k in range(count))
+    page = Page("p", promises=promises, animations=(Animation("motion", swing_run),))
+    text = without_plotly(html(page))
+    assert ('class="top split"' in text) == beside
+    assert ('class="card promises many"' in text) == (not beside)
+
+
 def test_promises_are_written_on_their_natural_side():
     share = Promise.share("within limits", 0.9987)
     tight = Promise.share("below its level", 1 + 1e-10, 1 + 1e-9)

@@ -68,6 +68,7 @@ def test_inline_text_is_escaped():
         (np.float64(1e-12), "1e-12"),
         (1e-6, "1e-6"),
         (2.5e20, "2.5e20"),
+        (-0.0, "0"),
         (np.int64(7), "7"),
         (20000, "20000"),
         (True, "True"),
@@ -98,6 +99,7 @@ def test_metrics_have_names_and_units():
     assert metric_name("top_speed_rad_per_s") == ("top speed", "rad/s")
     assert metric_name("torque_max_nm") == ("torque max", "Nm")
     assert metric_name("speedup") == ("speedup", "")
+    assert metric_name("mujoco_error_rad") == ("MuJoCo error", "rad")
 
 
 class Measured:

@@ -10,15 +10,18 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from framefree.gallery import MACHINES
+from framefree.gallery.machines.arms import revolute_chain
 from framefree.geometry import batch
 from framefree.look.view import ViewError, drawing, view
 from framefree.look.view.closing import ClosedJoints
 from framefree.look.view.following import bent, end_of, following
 from framefree.look.view.handle import HandleFilter, HandleReference, handle_numbers
 from framefree.look.view.meshes import meshes_of, note_on_missing
-from framefree.look.view.page import ThreadSafeEvent, is_loopback, what_host_means
+from framefree.look.view.page import is_loopback, what_host_means
+from framefree.look.view.viser_server import PromptClock, ThreadSafeEvent
 from framefree.machine import Shape
 from framefree.machine.read import read
+from framefree.simulate.touching import depths
 from framefree.solve import assemble
 
 CUBE = """solid cube
@@ -263,3 +266,62 @@ def _write_from_another_thread():
     assert woken == [threading.get_ident()]
     loop.close()
     event.set()
+
+
+@pytest.mark.parametrize("length", [0.02, 0.09, 0.11, 0.4, 3.0])
+def test_the_ground_is_seen_under_machines_of_all_sizes(length):
+    """It fades with the distance from the camera, and not before it comes to the machine."""
+    with view(revolute_chain(3, length=length), port=18690) as shown:
+        camera = shown.server.initial_camera
+        away = np.linalg.norm(np.subtract(camera.position, camera.look_at))
+        assert shown.ground.fade_distance > 2.0 * away
+        assert 0.3 < shown.ground.section_size / shown.drawing.reach < 3.3
+
+
+def test_a_quadruped_runs_live_from_where_its_feet_touch_the_ground():
+    """Its knees are bodies and joints of one name, and at neutral it stands in the ground."""
+    machine = MACHINES["quadruped"]()
+    with view(machine, live=True, port=18690) as shown:
+        x = shown.mode.first
+        assert abs(depths(machine, x, machine.parameters.defaults).max()) < 1e-9
+        shown.mode.session.pause()
+        shown.mode.session.set({"push.z": 50.0})
+        shown.mode.session.advance(0.02)
+        assert shown.mode.session.failure == ""
+
+
+def test_forces_are_offered_where_they_are_known():
+    """No box without an effect: sliders of joints have no forces, a loop that runs has."""
+    machine = MACHINES["block"]()
+    with view(machine, port=18690) as shown:
+        assert not {"joint forces", "contact forces"} & set(shown.boxes)
+    with view(machine, live=True, port=18690) as shown:
+        assert {"joint forces", "contact forces"} <= set(shown.boxes)
+
+
+def test_messages_of_the_view_are_not_held_back_for_smoothness():
+    """Of one stamp all messages are shown as they come; those of other servers keep their times."""
+    from viser.infra import _infra
+
+    clock = PromptClock()
+    ours, theirs = asyncio.new_event_loop(), asyncio.new_event_loop()
+    clock.prompt.add(ours)
+
+    async def stamp():
+        return clock.perf_counter()
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(ours.run_until_complete, stamp()).result() == 0.0
+        assert pool.submit(theirs.run_until_complete, stamp()).result() > 0.0
+    assert clock.perf_counter() > 0.0
+    assert clock.monotonic() > 0.0
+    with view(MACHINES["double-pendulum"](), port=18690) as shown:
+        loop = shown.server._websock_server._broadcast_buffer.event_loop
+        future = asyncio.run_coroutine_threadsafe(_stamp_of(_infra), loop)
+        assert future.result(60) == 0.0
+    for one in (ours, theirs):
+        one.close()
+
+
+async def _stamp_of(module):
+    return module.time.perf_counter()

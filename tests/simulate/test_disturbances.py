@@ -1,5 +1,7 @@
 """Pulses give exactly their impulse, whatever the step and the integrator."""
 
+from dataclasses import replace
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -82,3 +84,22 @@ def test_refused():
         Pulse("cart", np.zeros(6), axes="body")
     with pytest.raises(SimulationError, match="last at least 0 s"):
         Pulse("cart", np.zeros(6), 0.0, -1.0)
+
+
+def test_a_wrench_on_a_name_of_a_joint_and_a_body_is_the_bodys():
+    """As in files whose links and joints have one name; a joint's force is still the joint's."""
+    machine = pendulum(2, driven=False)
+    joints = tuple(replace(joint, name=f"rod{k}") for k, joint in enumerate(machine.joints))
+    shared = machine.replace(joints=joints)
+    wrench = [1.0, -2.0, 0.5, 0.03, 0.02, -0.05]
+    runs = [
+        simulate(one, duration=0.1, dt=1e-3, disturbances=Pulse("rod1", wrench))
+        for one in (machine, shared)
+    ]
+    np.testing.assert_array_equal(runs[0].x, runs[1].x)
+    assert np.abs(runs[0].x[-1]).max() > 1e-3
+    runs = [
+        simulate(one, duration=0.1, dt=1e-3, disturbances=Pulse(name, [0.3]))
+        for one, name in ((machine, "j1"), (shared, "rod1"))
+    ]
+    np.testing.assert_array_equal(runs[0].x, runs[1].x)

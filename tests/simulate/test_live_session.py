@@ -1,6 +1,7 @@
 """A loop in real time is the same loop: what is set acts, what is recorded is an ordinary run."""
 
 import sys
+import threading
 import time
 
 import casadi as ca
@@ -182,6 +183,42 @@ def test_time_goes_with_the_clock_at_a_speed():
     session.stop()
     assert simulated <= 2.0 * wall + 0.05
     assert simulated >= 2.0 * (wall - slipped) - 1.0
+
+
+def test_a_number_that_is_set_acts_before_the_next_turn(monkeypatch):
+    """With turns that never come, what was set acts all the same; rows keep to their times."""
+    machine, force = pendulum(1), live("push.x")
+    wrench = ca.vertcat(force.symbols, ca.SX(5, 1))
+    push = Push(machine.bodies[0].name, lambda t: wrench)
+    session = LiveSession(machine, live=force, disturbances=push)
+    monkeypatch.setattr("framefree.simulate.session.TURN", 1000.0)
+    monkeypatch.setattr("framefree.simulate.timekeeping.BEHIND", 1000.0)
+    answered = threading.Event()
+    session.answered = answered.set
+    session.start()
+    for k in range(1, 4):
+        answered.clear()
+        session.set({"push.x": float(k)})
+        assert answered.wait(60.0)
+        assert session.state()[2] == k
+        assert session.values.tolist() == [float(k)]
+    session.stop()
+    run = session.run()
+    np.testing.assert_allclose(run.t, 0.01 * np.arange(len(run)), atol=1e-12)
+    assert run["push.x"][-1] <= 3.0
+
+
+def test_turns_end_at_recorded_rows():
+    """After single steps the turns of the loop come back to whole rows."""
+    session = LiveSession(pendulum(1), x0=[0.7])
+    session.advance(0.003)
+    session.pace.restart(session.time)
+    ends = set()
+    while session.time < 0.05:
+        session._catch_up()
+        ends.add(round(session.time % 0.01, 6) % 0.01)
+    assert ends <= {0.003, 0.0}
+    assert 0.0 in ends
 
 
 def test_what_cannot_be_made_up_for_is_given_up(monkeypatch):

@@ -38,7 +38,8 @@ class Disturbance(ABC):
     ----------
     target : str
         A frame or a body, which feels a wrench (6, linear part first) at the origin of its frame;
-        or a joint, which feels a force (nv).
+        or a joint, which feels a force (nv). Where a joint and a body have one name, as in many
+        model files, a wrench is the body's, unless the joint has six velocities.
     """
 
     target: str
@@ -75,6 +76,8 @@ class Disturbance(ABC):
         value, machine = ca.SX(self.value(moment)), state.machine
         on_joint = self.target in machine.joint_index
         size = machine.joint(self.target).nv if on_joint else 6
+        if size != 6 and value.shape == (6, 1) and self.target in machine.body_index:
+            on_joint, size = False, 6
         if value.shape != (size, 1):
             raise SimulationError(
                 f"the disturbance of `{self.target}` must be {size} numbers, got shape "

@@ -5,8 +5,9 @@
     session.set({"handle.x": 0.4})       # acts from the next piece on
     session.pause(); session.step(); session.reset(); run = session.run()
 
-Time is kept by whole steps of the compiled loop: at every turn as many are made as wall time asks
-for. Where the machine is too slow for that, what is missed is given up and counted (`slipped`).
+Time is kept by whole steps of the compiled loop: at every turn, and as soon as a number is set, as
+many are made as wall time asks for. Where the machine is too slow for that, what is missed is given
+up and counted (`slipped`).
 """
 
 import sys
@@ -66,6 +67,11 @@ class LiveSession:
         Asked before every piece for values of live numbers: filters of what people do.
     parameters : mapping or (n,), optional
         Values of the machine's tunable numbers; `set` changes them by their names too.
+
+    Attributes
+    ----------
+    answered : callable
+        Called in the thread of the loop as soon as steps were made with numbers that were set.
     """
 
     def __init__(
@@ -118,6 +124,8 @@ class LiveSession:
         self.options = options.with_integrator(scene)
         self._scene = scene
         self._lock = threading.RLock()
+        # Whoever sets a number waits for this lock alone, never for the steps of a turn.
+        self._asking = threading.Lock()
         self._wanted: dict[str, float] = {}
         self.values = self.live.values()
         self.parameters = np.array(scene.parameters)
@@ -131,21 +139,26 @@ class LiveSession:
         """How often numbers were set, up to the state that is shown."""
         self._asked = 0
         self._thread: threading.Thread | None = None
-        self._end = threading.Event()
+        self._end, self._woken = threading.Event(), threading.Event()
+        self.answered: Callable[[], object] = lambda: None
         self._begin_record()
 
     # ------------------------------------------------------------------ from outside
 
     def set(self, values: Mapping[str, float]) -> None:
-        """Set live numbers, or tunable numbers of the machine, by name."""
+        """Set live numbers, or tunable numbers of the machine, by name.
+
+        They act from the next step on: a loop that runs is woken for that.
+        """
         known = (*self.live.names, *self.machine.parameters.names)
         for name in values:
             if name not in known:
                 listed = ", ".join(f"`{one}`" for one in known) or "none"
                 raise FramefreeError(f"there is no live number `{name}`; there are: {listed}")
-        with self._lock:
+        with self._asking:
             self._wanted |= {name: float(value) for name, value in values.items()}
             self._asked += 1
+        self._woken.set()
 
     def pause(self) -> None:
         """Hold time."""
@@ -233,6 +246,7 @@ class LiveSession:
     def stop(self) -> None:
         """End the thread."""
         self._end.set()
+        self._woken.set()
         if self._thread is not None:
             self._thread.join(timeout=5.0)
             sys.setswitchinterval(self._switch)
@@ -241,25 +255,38 @@ class LiveSession:
     def advance(self, seconds: float) -> None:
         """Move on by simulated time at once, without a clock: for scripts and tests."""
         with self._lock:
-            self._advance(max(round(seconds / (self.options.dt * self.segment.clock.stride)), 0))
+            self._advance(max(round(seconds / self._length), 0))
 
     def _turns(self) -> None:
         turn = perf_counter()
         while not self._end.is_set():
-            if not self.paused and not self.failure:
-                with self._lock:
-                    pieces = self.pace.due(self.time, self._length)
-                    self._advance(pieces * self.options.spacing)
+            self._catch_up()
             turn = max(turn + TURN, perf_counter() - TURN)
-            wait = turn - perf_counter()
-            if wait > 0:
-                self._end.wait(wait)
+            while (wait := turn - perf_counter()) > 0 and not self._end.is_set():
+                if self._woken.wait(wait):
+                    self._answer()
             self.pace.woke(perf_counter() - turn)
+
+    def _answer(self) -> None:
+        """Make a step with the numbers that were set, as soon as time asks for one."""
+        self._woken.clear()
+        self._end.wait(min(self.pace.until_due(self.time, self._length), TURN))
+        self._catch_up(whole=False)
+
+    def _catch_up(self, whole: bool = True) -> None:
+        """Make the steps that are due; whole pieces end at a recorded row."""
+        if self.paused or self.failure:
+            return
+        with self._lock:
+            count, steps = self.count, self.pace.due(self.time, self._length)
+            self._advance(steps - (self._step + steps) % self.options.spacing if whole else steps)
+        if self.count != count:
+            self.answered()
 
     @property
     def _length(self) -> float:
-        """Simulated time of one piece: from a recorded row to the next, s."""
-        return self.options.spacing * self.segment.clock.stride * self.options.dt
+        """Simulated time of one step of the loop, s."""
+        return self.segment.clock.stride * self.options.dt
 
     def _advance(self, count: int) -> None:
         """Make steps of the loop, a recorded row at a time."""
@@ -274,10 +301,11 @@ class LiveSession:
 
     def _take_numbers(self, piece: int) -> None:
         """Let what was set from outside act from here on."""
-        seconds = piece * self.segment.clock.stride * self.options.dt
-        changes = dict(self._wanted)
-        self._wanted.clear()
-        self.count = self._asked
+        seconds = piece * self._length
+        with self._asking:
+            changes = dict(self._wanted)
+            self._wanted.clear()
+            self.count = self._asked
         for feed in self.feeds:
             changes |= feed(self.time, seconds)
         if not changes:

@@ -28,16 +28,24 @@ class Pace:
         self._first = self._wall, time
 
     def due(self, time: float, length: float) -> int:
-        """Return how many pieces of this length (s, simulated) are due at a simulated time.
+        """Return how many steps of this length (s, simulated) are due at a simulated time.
 
-        The result is in pieces; what is more than `BEHIND` late is given up.
+        What is more than `BEHIND` late is given up.
         """
-        behind = (perf_counter() - self._wall) - (time - self._time) / self.speed
+        behind = self._behind(time)
         if behind > BEHIND:
             self.slipped += behind
             self._wall += behind
             behind = 0.0
-        return int(behind * self.speed / length)
+        return max(int(behind * self.speed / length), 0)
+
+    def until_due(self, time: float, length: float) -> float:
+        """Return the wall time after which a step of this length will be due, s; 0 if one is."""
+        return max(length / self.speed - self._behind(time), 0.0)
+
+    def _behind(self, time: float) -> float:
+        """Return by how much wall time (s) a simulated time is late."""
+        return (perf_counter() - self._wall) - (time - self._time) / self.speed
 
     def woke(self, late: float) -> None:
         """Take note of by how much (s) a turn began later than it should have."""

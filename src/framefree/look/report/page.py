@@ -25,6 +25,8 @@ _ICONS = (
     '<svg class="stop" viewBox="0 0 16 16" aria-hidden="true">'
     '<path d="M3 2h3.5v12H3zM9.5 2H13v12H9.5z"/></svg>'
 )
+BESIDE = 12
+"""Most promises that stand beside an animation; more of them stand below, in columns."""
 
 
 def write(page: Page, path: Any) -> Path:
@@ -42,7 +44,7 @@ def html(page: Page) -> str:
     notes = (*page.notes, *hidden)
     sections = [
         _header(page),
-        _top(shown, _promises(page.promises)),
+        _top(shown, page),
         _words(page),
         _section("Notes", "".join(paragraphs(note) for note in notes)),
         *(
@@ -113,11 +115,12 @@ def _verdict(page: Page) -> str:
     return f'<span class="badge good">{words}</span>'
 
 
-def _top(animations: list[str], promises: str) -> str:
-    """Return the first animation beside the promises, and further animations below."""
+def _top(animations: list[str], page: Page) -> str:
+    """Return the first animation beside the promises, or above many, and further ones below."""
+    promises = _promises(page.promises)
     if not animations:
         return promises
-    split = " split" if promises else ""
+    split = " split" if 0 < len(page.promises) <= BESIDE else ""
     first = f'<div class="top{split}">{animations[0]}{promises}</div>'
     rest = "".join(animations[1:])
     return first + (f'<div class="grid">{rest}</div>' if rest else "")
@@ -140,7 +143,8 @@ def _promises(promises: tuple[Promise, ...]) -> str:
         f'<span class="bound">{escape(promise.limit)}</span></div></td></tr>'
         for promise in promises
     )
-    return f'<section class="card promises"><h3>Promises</h3><table>{rows}</table></section>'
+    kind = f"card promises{' many' if len(promises) > BESIDE else ''}"
+    return f'<section class="{kind}"><h3>Promises</h3><table>{rows}</table></section>'
 
 
 def _words(page: Page) -> str:
@@ -231,7 +235,7 @@ def _animations(page: Page, data: list[str]) -> tuple[list[str], list[str]]:
 
 def _animation(animation: Animation, stored: str) -> str:
     return (
-        f'<section class="card animation"><h3>{escape(animation.title)}</h3>'
+        f'<section class="card animation"><h3>{inline(animation.title)}</h3>'
         f'<div class="scene" tabindex="0" aria-label="Motion: space plays, '
         f'arrow keys move in time" data-of="{stored}"></div><div class="controls">'
         f'<button type="button" aria-label="Play">{_ICONS}</button>'
@@ -247,7 +251,7 @@ def _figures(figures: tuple[Figure, ...], data: list[str]) -> str:
         wide = " wide" if len(figures) == 1 or figure.z_label else ""
         kind = "figure space" if figure.z_label else "figure"
         cards.append(
-            f'<section class="card{wide}"><h3>{escape(figure.title)}</h3>'
+            f'<section class="card{wide}"><h3>{inline(figure.title)}</h3>'
             f'<div class="{kind}" data-of="{_stored(plot(figure, points), data)}"></div>'
             f"{_caption(figure.caption)}</section>"
         )

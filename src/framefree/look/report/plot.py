@@ -50,7 +50,8 @@ def _colors(lines: tuple[Line, ...]) -> list[int]:
     """Return the number of the colour of each line.
 
     Dashed lines, markers and areas have the colour of what they go with, where their name begins
-    with that one's: "x" and "x reference". Other areas have that of the first line.
+    with that one's: "x" and "x reference", "y (m)" and "y bound". Other areas have that of the
+    first line.
     """
     own: dict[str, int] = {}
     for line in lines:
@@ -58,11 +59,16 @@ def _colors(lines: tuple[Line, ...]) -> list[int]:
             own.setdefault(line.name, len(own))
     colors, more = [], len(own)
     for line in lines:
-        names = [name for name in own if re.match(re.escape(name) + r"(\W|$)", line.name)]
+        names = [name for name in own if re.match(_bare(name) + r"(\W|$)", line.name)]
         first = 0 if line.area and own else more
         colors.append(own[max(names, key=len)] if names else first)
         more += not names and first == more
     return colors
+
+
+def _bare(name: str) -> str:
+    """Return the pattern of a name without a unit in brackets."""
+    return re.escape(re.sub(r" \([^()]*\)$", "", name))
 
 
 def _decades(lines: tuple[Line, ...]) -> dict[str, Any]:

@@ -81,7 +81,8 @@ def number(value: Any, digits: int = 6) -> str:
         return f"{value:d}" if abs(value) < 10**12 else f"{value:.6g}"
     if math.isnan(value):
         return "not a number"
-    return re.sub(r"e([+-])0*(?=\d)", r"e\1", f"{value:.{digits}g}").replace("e+", "e")
+    # Adding zero takes the sign from a zero.
+    return re.sub(r"e([+-])0*(?=\d)", r"e\1", f"{value + 0.0:.{digits}g}").replace("e+", "e")
 
 
 UNITS = {
@@ -94,6 +95,14 @@ UNITS = {
 """Units by the suffix of a metric's key."""
 
 
+NAMES = {
+    "mujoco": "MuJoCo", "pinocchio": "Pinocchio", "scipy": "SciPy", "casadi": "CasADi",
+    "lyapunov": "Lyapunov", "rk4": "Runge-Kutta 4", "jax": "JAX", "imu": "IMU", "qp": "QP",
+    "euler": "Euler", "lagrangian": "Lagrangian",
+}  # fmt: skip
+"""Words of keys that people write otherwise."""
+
+
 def metric_name(key: str) -> tuple[str, str]:
     """Return the name of a metric for people, and its unit: "end rms" and "m" of "end_rms_m"."""
     if key == "wall_seconds":
@@ -101,8 +110,12 @@ def metric_name(key: str) -> tuple[str, str]:
     for suffix, unit in UNITS.items():
         name = key.removesuffix(f"_{suffix}")
         if name != key:
-            return name.replace("_", " "), unit
-    return key.replace("_", " "), ""
+            return _in_words(name), unit
+    return _in_words(key), ""
+
+
+def _in_words(key: str) -> str:
+    return " ".join(NAMES.get(word, word) for word in key.split("_"))
 
 
 def said_of(kind: type, *sections: str, below: type = object) -> dict[str, str]:

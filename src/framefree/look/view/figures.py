@@ -13,6 +13,10 @@ MOST = 8
 POINTS = 600
 """Points of a curve."""
 FAINT = "rgba(120,120,120,0.35)"
+UNNAMED = "framefree-unnamed"
+"""Class of curves that a legend leaves out; see `LEGEND_STYLE`."""
+LEGEND_STYLE = f"<style>.u-legend .{UNNAMED} {{ display: none; }}</style>"
+"""What a page with such figures needs."""
 
 
 class SignalFigure:
@@ -40,19 +44,23 @@ class SignalFigure:
         """What it shows."""
         return self.channels[self.menu.value]
 
-    def show(self, t: np.ndarray, rows: np.ndarray, now: float) -> None:
-        """Draw curves over time (rows, n): as a whole faint, and until now in colour."""
+    def show(self, t: np.ndarray, rows: np.ndarray, now: float | None = None) -> None:
+        """Draw curves over time (rows, n) in colour.
+
+        With a time `now`, as a whole faint, and in colour until then.
+        """
         rows = rows.reshape(len(t), -1)[:, :MOST]
         keep = np.unique(np.linspace(0, len(t) - 1, min(len(t), POINTS)).astype(int))
         t, rows = t[keep], rows[keep]
-        past = np.where((t <= now + 1e-9)[:, None], rows, np.nan)
-        data = (t, *rows.T, *past.T)
+        past = rows if now is None else np.where((t <= now + 1e-9)[:, None], rows, np.nan)
+        faint = rows[:, :0] if now is None else rows
+        data = (t, *faint.T, *past.T)
         if self._made != self.menu.value or self._plot is None:
-            self._make(data, rows.shape[1])
+            self._make(data, rows.shape[1], faint.shape[1])
         else:
             self._plot.data = tuple(np.asarray(part, float) for part in data)
 
-    def _make(self, data: Any, count: int) -> None:
+    def _make(self, data: Any, count: int, faint: int) -> None:
         if self._plot is not None:
             self._plot.remove()
         channel = self.channel
@@ -60,9 +68,15 @@ class SignalFigure:
         unit = channel.units[0] if channel.units else ""
         title = f"{self.menu.value} ({unit})" if unit else self.menu.value
         series: list[dict[str, Any]] = [{"label": "t (s)"}]
-        series += [{"label": "", "stroke": FAINT, "width": 1, "points": {"show": False}}] * count
+        whole = {"label": "", "class": UNNAMED, "stroke": FAINT, "width": 1}
+        series += [whole | {"points": {"show": False}}] * faint
         series += [
-            {"label": str(name), "stroke": color, "width": 2, "points": {"show": False}}
+            {
+                "label": str(name) or channel.name,
+                "stroke": color,
+                "width": 2,
+                "points": {"show": False},
+            }
             for name, color in zip(names, cycle(COLORS), strict=False)
         ]
         with self._folder:

@@ -13,7 +13,7 @@ from framefree.geometry import batch
 from framefree.look.view.figures import SignalFigure, offered
 from framefree.look.view.following import HANDLE, Following
 from framefree.look.view.handle import HandleFilter
-from framefree.look.view.page import ShownMoment, View, ViewMode
+from framefree.look.view.page import ShownMoment, View, ViewMode, note_html
 from framefree.machine.parameters import Parameters
 from framefree.simulate import Push, Run
 from framefree.simulate.grab import NOTHING, Grab, grab_numbers
@@ -110,7 +110,7 @@ class LiveMode(ViewMode):
         self.page = page
         gui = page.server.gui
         for note in self.following.notes:
-            gui.add_markdown(note)
+            gui.add_html(note_html(note))
         with gui.add_folder("Live", expand_by_default=True):
             self._clock_controls(gui)
         with gui.add_folder("Numbers", expand_by_default=True):
@@ -120,6 +120,7 @@ class LiveMode(ViewMode):
         self.figures = [SignalFigure(gui, names, chosen, 1)]
         self._add_handle(page)
         self._add_grips(page)
+        self.session.answered = page.hurry
         self.session.start()
 
     def _clock_controls(self, gui: Any) -> None:
@@ -199,7 +200,6 @@ class LiveMode(ViewMode):
         async def _(event: Any) -> None:
             handles.move(event.target.position, event.target.wxyz)
             self.session.set({})
-            page.hurry()
 
     def _add_grips(self, page: View) -> None:
         if self._grab is None:
@@ -216,7 +216,6 @@ class LiveMode(ViewMode):
                     self.grab(body, event.start_position, event.end_position)
                 else:
                     self.session.set(_vector("grab.place", event.end_position))
-                page.hurry()
 
             node.on_drag("left")(dragged)
 
@@ -290,6 +289,10 @@ class LiveMode(ViewMode):
         self.saved = place
         return f"{len(run)} rows are saved in {place}; framefree view {place} shows them"
 
+    def told(self) -> set[str]:
+        """Return what the loop tells."""
+        return {channel.name for channel in self.session.segment.observer.channels}
+
     # ------------------------------------------------------------------ pictures
 
     def moment(self) -> ShownMoment:
@@ -328,7 +331,7 @@ class LiveMode(ViewMode):
             t = np.array([time for time, _ in self._rows])
             for figure in self.figures:
                 rows = np.array([signals[figure.channel.key] for _, signals in self._rows])
-                figure.show(t, rows.reshape(len(t), -1), float(t[-1]))
+                figure.show(t, rows.reshape(len(t), -1))
 
     def stop(self) -> None:
         """End the loop."""

@@ -24,6 +24,9 @@ STEPS = 240
 """Places that a trail has."""
 AXES = ("axis", "axis1", "axis2", "normal")
 
+DRAWN_FROM = {"joint forces": "joint_wrench", "contact forces": "interaction_wrench"}
+"""Signals without which a mark cannot be drawn."""
+
 Signals = Mapping[tuple[str, str], np.ndarray]
 
 
@@ -163,7 +166,7 @@ class Marks:
 
     def _joint_forces(self, world: np.ndarray, signals: Signals) -> tuple[np.ndarray, np.ndarray]:
         """Return where joints are, and what parents exert on children there, in world axes."""
-        wrench = signals.get(("signals", "joint_wrench"))
+        wrench = signals.get(("signals", DRAWN_FROM["joint forces"]))
         if wrench is None:
             return np.zeros((0, 3)), np.zeros((0, 3))
         at = [world[i] @ np.asarray(j.child_pose) for i, j in enumerate(self.machine.joints)]
@@ -172,7 +175,7 @@ class Marks:
 
     def _contact_forces(self, world: np.ndarray, signals: Signals) -> tuple[np.ndarray, np.ndarray]:
         """Return the frames b of interactions, and what they feel there, in world axes."""
-        wrench = signals.get(("signals", "interaction_wrench"))
+        wrench = signals.get(("signals", DRAWN_FROM["contact forces"]))
         if wrench is None:
             return np.zeros((0, 3)), np.zeros((0, 3))
         at = [self._pose(world, part.frame_b) for part in self.machine.interactions]

@@ -5,7 +5,6 @@ that runs live. A thread asks it some forty times a second and moves what is dra
 buffers of the server, so that neither a slow connection nor a viewer that leaves holds anything up.
 """
 
-import asyncio
 import contextlib
 import html
 import io
@@ -20,18 +19,21 @@ import numpy as np
 
 from framefree.errors import FramefreeError, FramefreeWarning
 from framefree.look.view.drawing import MachineDrawing, ShownPoses
-from framefree.look.view.errors import ViewError
 from framefree.look.view.following import end_of
-from framefree.look.view.marks import Marks
+from framefree.look.view.marks import DRAWN_FROM, Marks
 from framefree.look.view.meshes import note_on_missing
+from framefree.look.view.viser_server import server_at
 from framefree.machine import Machine
 
 LOOPBACK = "127.0.0.1"
 PORT = 8080
 PERIOD = 1 / 40
 """Wall time from one picture to the next, s."""
-ANSWER = 0.006
-"""Wall time within which a live loop has made a step with what somebody did, s."""
+CLOSEST = 1 / 120
+"""Least wall time from one picture to the next where somebody does something, s."""
+
+NARROW = 0.8
+"""Width by height of a page, as of a phone, below which controls lie under the machine."""
 
 
 class ShownMoment(NamedTuple):
@@ -49,7 +51,8 @@ class ViewMode(ABC):
 
     1. ``moment()`` returns what to show, or None where nothing has changed.
     2. ``panel(page)`` adds its controls once.
-    3. ``stop()`` ends whatever runs.
+    3. ``told()`` names the signals of its moments.
+    4. ``stop()`` ends whatever runs.
     """
 
     machine: Machine
@@ -63,6 +66,10 @@ class ViewMode(ABC):
     @abstractmethod
     def moment(self) -> ShownMoment | None:
         """Return what is to be shown now."""
+
+    def told(self) -> set[str]:
+        """Return the names of the signals that its moments have; none by default."""
+        return set()
 
     def drawn(self, page: "View", moment: ShownMoment) -> None:
         """Do what else belongs to a picture; nothing by default."""
@@ -90,7 +97,7 @@ class View:
         self, mode: ViewMode, host: str = LOOPBACK, port: int = PORT, title: str = ""
     ) -> None:
         self.mode, self.machine = mode, mode.machine.numeric
-        self.server = _server(host, port)
+        self.server = server_at(host, port)
         self.host, self.port = host, self.server.get_port()
         self.url = f"http://{LOOPBACK if host in ('0.0.0.0', '') else host}:{self.port}"
         self.poses_of = ShownPoses(self.machine)
@@ -101,9 +108,11 @@ class View:
         self.status = gui.add_html("")
         note = note_on_missing(self.machine)
         if note:
-            gui.add_html(_note(note))
+            gui.add_html(note_html(note))
         self.drawing = MachineDrawing(scene, self.machine, self.poses)
         self.marks = Marks(scene, self.machine, self.drawing.reach, end_of(self.machine))
+        self.boxes: dict[str, Any] = {}
+        """The boxes to tick, by the marks that they show."""
         self._set_the_stage()
         mode.panel(self)
         self._show_panel()
@@ -118,6 +127,7 @@ class View:
     def stop(self) -> None:
         """Close the page and end what runs behind it."""
         self._end.set()
+        self._hurry.set()
         self._thread.join(timeout=5.0)
         self.mode.stop()
         with contextlib.redirect_stdout(io.StringIO()):  # it prints that it has stopped
@@ -158,19 +168,29 @@ class View:
         low, high = places.min(axis=0), places.max(axis=0)
         reach = self.drawing.reach
         middle = (low + high) / 2
+        # Shadows would cost a third of the picture, and put stripes on flat sides.
+        self.server.scene.configure_default_lights(cast_shadow=False)
         camera = self.server.initial_camera
         camera.look_at = tuple(middle)
-        camera.position = tuple(middle + 1.5 * reach * np.array([0.95, -1.2, 0.62]))
-        step = 10.0 ** np.floor(np.log10(max(reach, 1e-6)))
+        camera.position = tuple(middle + 1.2 * reach * np.array([0.95, -1.2, 0.62]))
+
+        @self.server.on_client_connect
+        def _(client: Any) -> None:
+            if client.camera.aspect < NARROW:
+                # The controls cover the lower half of a narrow page: the machine goes above them.
+                client.camera.look_at = tuple(middle - [0.0, 0.0, 0.75 * reach])
+
+        step = 10.0 ** np.round(np.log10(max(reach, 1e-6)))
         ground = 0.0 if low[2] > -0.1 * reach else float(low[2] - 0.1 * reach)
-        self.server.scene.add_grid(
+        self.ground = self.server.scene.add_grid(
             "/ground",
             width=10 * step,
             height=10 * step,
             cell_size=step / 10,
             section_size=step,
             infinite_grid=True,
-            fade_distance=12 * step,
+            # Seen under the machine and beyond it, from where the camera is at first.
+            fade_distance=10 * reach,
             position=(0.0, 0.0, ground),
         )
 
@@ -179,8 +199,13 @@ class View:
         with gui.add_folder("Show", expand_by_default=False):
             ellipsoids = gui.add_checkbox("inertia ellipsoids", False)
             ellipsoids.on_update(lambda _: self.drawing.show_ellipsoids(ellipsoids.value))
+            told = self.mode.told()
+            missing = [k for k in self.marks.kinds if DRAWN_FROM.get(k, "") not in {"", *told}]
             for kind in self.marks.kinds:
-                self._mark_box(kind)
+                if kind not in missing:
+                    self._mark_box(kind)
+            if missing and told:
+                gui.add_markdown(f"Not recorded: {', '.join(missing)}.")
             names = list(dict.fromkeys([self.marks.trailed, *self._frame_names()]))
             trailed = gui.add_dropdown("trail of", tuple(names), initial_value=names[0])
 
@@ -193,7 +218,7 @@ class View:
 
     def _mark_box(self, kind: str) -> None:
         first = kind in ("loops", "springs and dampers", "contact forces")
-        box = self.server.gui.add_checkbox(kind, first)
+        box = self.boxes[kind] = self.server.gui.add_checkbox(kind, first)
         self.marks.want(kind, first)
         box.on_update(lambda _: self.marks.want(kind, box.value))
 
@@ -215,12 +240,12 @@ class View:
                 self.status.content = _words(f"{error}", {})
             except Exception as error:  # whatever one picture meets, the next one is drawn
                 warnings.warn(f"a picture was not drawn: {error!r}", FramefreeWarning, stacklevel=1)
-            if self._hurry.wait(max(PERIOD - (perf_counter() - begin), 0.002)):
-                self._hurry.clear()
-                self._end.wait(ANSWER)
+            self._end.wait(max(CLOSEST - (perf_counter() - begin), 0.0))
+            self._hurry.wait(max(PERIOD - (perf_counter() - begin), 0.002))
+            self._hurry.clear()
 
     def hurry(self) -> None:
-        """Draw the next picture as soon as the loop has answered what somebody did."""
+        """Draw the next picture now: the loop has answered what somebody did."""
         self._hurry.set()
 
     def _shown_again(self) -> bool:
@@ -250,7 +275,7 @@ def _words(words: str, data: dict[str, str]) -> str:
     )
 
 
-def _note(words: str) -> str:
+def note_html(words: str) -> str:
     """Return a note whose long addresses break where the panel ends."""
     plain = html.escape(words.replace("**", "").replace("`", ""))
     style = "padding:0.3em 0.8em;font-size:0.85em;white-space:pre-line;overflow-wrap:anywhere"
@@ -276,46 +301,3 @@ def what_host_means(host: str) -> str:
         "move it, set its numbers and save runs here. There is no password, and nothing is "
         "encrypted; leave out `--host` for this computer alone"
     )
-
-
-def _server(host: str, port: int) -> Any:
-    try:
-        import viser
-    except ImportError:
-        raise ViewError('the live view needs viser: pip install "framefree[view]"') from None
-    with contextlib.redirect_stdout(io.StringIO()):  # it prints where it is; so do we
-        try:
-            server = viser.ViserServer(host=host, port=port, verbose=False)
-        except OSError as error:
-            raise ViewError(f"nothing can listen at {host}:{port}: {error}") from None
-    _let_threads_wake(server)
-    # A page may ask for a public address through the servers of others: not from here.
-    server.request_share_url = lambda verbose=True: None  # type: ignore[method-assign]
-    return server
-
-
-class ThreadSafeEvent(asyncio.Event):
-    """An event that any thread may set: those waiting are woken by the loop that they wait in."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__()
-        self._of = loop
-
-    def set(self) -> None:
-        """Set it; from another thread, as soon as the loop comes to it."""
-        with contextlib.suppress(RuntimeError):
-            if asyncio.get_running_loop() is self._of:
-                super().set()
-                return
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            self._of.call_soon_threadsafe(super().set)
-
-
-def _let_threads_wake(server: Any) -> None:
-    """Let viser's messages be sent from other threads.
-
-    viser 1.1 sets an `asyncio.Event` from whatever thread writes a message. That is not safe: now
-    and then the thread that draws would meet "deque mutated during iteration", and end.
-    """
-    buffer = server._websock_server._broadcast_buffer
-    buffer.message_event = ThreadSafeEvent(buffer.event_loop)

@@ -8,7 +8,7 @@ import numpy as np
 
 from framefree.look.report.scene import drawn_machine, one_trajectory
 from framefree.look.view.errors import ViewError
-from framefree.look.view.figures import SignalFigure, offered
+from framefree.look.view.figures import LEGEND_STYLE, SignalFigure, offered
 from framefree.look.view.page import ShownMoment, View, ViewMode
 from framefree.simulate.run import Run
 
@@ -72,6 +72,7 @@ class RunMode(ViewMode):
             step = max((end - begin) / 1000, 1e-6)
             self._time = gui.add_slider("time (s)", begin, max(end, begin + step), step, begin)
             speed = gui.add_dropdown("speed", SPEEDS, initial_value="1")
+        gui.add_html(LEGEND_STYLE)
         self.figures = [
             SignalFigure(gui, self.channels, name, k)
             for k, name in enumerate(self._wanted, start=1)
@@ -113,6 +114,10 @@ class RunMode(ViewMode):
         if not self.playing:
             return self.now
         return min(self.now + self.speed * (perf_counter() - self._wall), float(self.t[-1]))
+
+    def told(self) -> set[str]:
+        """Return what was recorded."""
+        return set(self.run.signals)
 
     # ------------------------------------------------------------------ pictures
 

@@ -18,6 +18,7 @@ from framefree.look.view.run_mode import RunMode
 from framefree.machine import Free, Machine
 from framefree.machine.read import read
 from framefree.simulate.run import Run
+from framefree.simulate.touching import depths
 from framefree.solve import assemble
 
 
@@ -124,8 +125,9 @@ def _live(
     if law is not None:
         followed = _own_law(machine, law, reference, frame)
     else:
-        if state[0] is None and not _floats(machine):
-            x = bent(machine, frame or end_of(machine), x)
+        if state[0] is None:
+            floats = _floats(machine)
+            x = _on_the_ground(machine, x) if floats else bent(machine, frame or end_of(machine), x)
         followed = following(machine, x, frame)
     if payload is None:
         payload = machine.frame(followed.frame or machine.bodies[-1].name).body
@@ -151,6 +153,20 @@ def _own_law(machine: Machine, law: AnyLaw, reference: Reference | None, frame: 
         f"the law {law.name} needs {', '.join(f'`{name}`' for name in law.needs)}, which one "
         "handle cannot give: give a `reference`, or a law that needs the pose of one frame"
     )
+
+
+def _on_the_ground(machine: Machine, x: np.ndarray) -> np.ndarray:
+    """Return a floating machine raised by the depth at which it would be in the ground."""
+    up = -np.asarray(machine.numeric.gravity, float)
+    if not machine.interactions or not up.any():
+        return x
+    raised, up = x.copy(), up / np.linalg.norm(up)
+    depth = depths(machine, x, machine.parameters.defaults).max(initial=0.0)
+    for joint in machine.joints:
+        if joint.parent == "world" and isinstance(joint.kind, Free):
+            first = machine.x_slice[joint.name].start
+            raised[first : first + 3] += max(depth, 0.0) * up
+    return raised
 
 
 def _floats(machine: Machine) -> bool:

@@ -140,10 +140,9 @@ def _promises(metrics: dict, height: float) -> tuple[Promise, ...]:
         *promises,
         Promise("torques at rest are those of statics", metrics["native_torque_error"], 1e-6),
         Promise.at_least(
-            "under the push that is too strong, feet that cannot be loaded are named",
+            "under the push that is too strong, feet that cannot be loaded are named, number",
             metrics["strong_push_feet_named"],
             1,
-            "feet",
         ),
         Promise.share(
             "and even then the law's forces stay within the friction cones",

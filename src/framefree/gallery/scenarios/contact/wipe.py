@@ -113,7 +113,12 @@ class Wipe(Scenario):
             (
                 Promise.of(metrics, "force_error_rms_n", "the wanted force is kept, rms", 2.0),
                 Promise.of(metrics, "path_error_m", "the tip keeps to its path on the wall", 3e-3),
-                Promise.of(metrics, "gap_m", "once it touches, the tip never leaves the wall", 0.0),
+                Promise.at_least(
+                    "once it touches, the tip never leaves the wall, least depth",
+                    -metrics["gap_m"],
+                    0.0,
+                    "m",
+                ),
                 Promise.of(metrics, "normal_error_deg", "the law learns the wall's normal", 1.0),
             ),
             _figures(run, off, wall, error, self.force),

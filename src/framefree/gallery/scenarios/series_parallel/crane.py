@@ -223,10 +223,10 @@ class Crane(CraneScenario):
         first = np.abs(ours.e[0])
         return (
             *rmse_promises(ours),
-            Promise.at_least(
-                "it starts with errors, by 0.2 rad, 0.1 rad and 0.03 m",
+            Promise.share(
+                "it starts with errors, as shares of 0.2 rad, 0.1 rad and 0.03 m",
                 float((first / np.array([0.2, 0.1, 0.03])).min()),
-                1.0,
+                least=True,
             ),
             Promise.share(
                 "kappa exceeds the uncertainty that was stated", m["stated_over_kappa"], 1 - 1e-9

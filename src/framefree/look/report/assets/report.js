@@ -4,7 +4,7 @@
 (() => {
   // The same as in look/colors.py: colour-blind people can tell them apart.
   const COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#4d4d4d",
-                  "#882255"];
+                  "#772200"];
   const FONT = {family: "system-ui, -apple-system, Segoe UI, Roboto, Arial, sans-serif",
                 size: 13, color: "#1d2733"};
   // Nothing of a page leaves it: no button uploads its data, and no server is known to it.
@@ -23,6 +23,11 @@
     return new TYPES[packed.dtype](bytes.buffer);
   }
 
+  function darker(color) {
+    const parts = [1, 3, 5].map((k) => Math.round(0.4 * parseInt(color.slice(k, k + 2), 16)));
+    return `rgb(${parts.join(",")})`;
+  }
+
   function dataOf(element) {
     return JSON.parse(document.getElementById(element.dataset.of).textContent);
   }
@@ -31,22 +36,29 @@
 
   function drawFigure(element) {
     const data = dataOf(element);
+    const full = new Set(data.traces.filter((t) => !t.dashed && !t.area).map((t) => t.color));
     let areas = 0;
-    const traces = data.traces.map((trace) => {
-      const color = trace.faint ? "#b9c2cb" : COLORS[trace.color % COLORS.length];
+    const traces = data.traces.map((trace, i) => {
+      const own = trace.faint ? "#b9c2cb" : COLORS[trace.color % COLORS.length];
+      // Dashes lie on the line that they go with: darker, they are seen where both are one.
+      const color = trace.dashed && full.has(trace.color) ? darker(own) : own;
       const again = trace.color >= COLORS.length && !trace.faint;   // the palette's second round
       const x = unpack(trace.x), y = unpack(trace.y);
       if (trace.area) {
         const depth = areas++ ? "30" : "68";   // the inner of two bands is the darker one
         return {type: "scatter", name: trace.name, x, y, mode: "lines", fill: "toself",
-                fillcolor: color + depth, line: {width: 0, color}, hoverinfo: "skip"};
+                fillcolor: color + depth, line: {width: 0, color}, hoverinfo: "skip",
+                legendrank: 1000 + i};
       }
       return {type: "scatter", name: trace.name, x, y,
-              mode: trace.mode, connectgaps: false, marker: {color, size: x.length > 300 ? 4 : 7},
+              mode: trace.mode, connectgaps: false, legendrank: 1000 + i,
+              marker: {color, size: x.length > 300 ? 4 : 7},
               line: {color, width: trace.dashed ? 1.8 : trace.faint ? 1 : 2,
                      dash: trace.dashed ? "dash" : again ? "dot" : "solid"}};
     });
     if (data.layout.zaxis) return drawInSpace(element, data, traces);
+    // Drawn last, dashes are on top; the legend keeps the order of the data.
+    traces.sort((a, b) => (a.line.dash === "dash") - (b.line.dash === "dash"));
     const axis = {zeroline: false, gridcolor: "#e9edf1", linecolor: "#c9d1d9", showline: true,
                   ticks: "outside", tickcolor: "#c9d1d9", ticklen: 4, exponentformat: "power",
                   automargin: true, hoverformat: ".6~g"};
@@ -186,7 +198,7 @@
       const named = traces.filter((trace) => trace.name && trace.showlegend !== false).length;
       const rows = Math.ceil(named / Math.max(1, Math.floor(this.element.offsetWidth / 230)));
       // In a narrow window step back, so that the sides are seen.
-      const back = Math.max(1, 1.15 * (this.element.offsetHeight - 22 * rows) / this.element.offsetWidth);
+      const back = Math.max(1, 1.4 * (this.element.offsetHeight - 22 * rows) / this.element.offsetWidth);
       const eye = data.eye.map((value) => back * value);
       const layout = {
         font: FONT, margin: {l: 0, r: 0, t: 0, b: 22 * rows}, paper_bgcolor: "rgba(0,0,0,0)",
@@ -396,15 +408,16 @@
 
   // ------------------------------------------------------------------ the page
 
-  // On paper what is wider than the page is made smaller as a whole: 650 px fit A4 and Letter.
+  // On paper a picture is nearly as wide as the page: of 600 px two fit on A4.
   function forPaper(printing) {
     for (const element of document.querySelectorAll(".scene, .figure")) {
       const inner = element.querySelector(".plot-container");
-      const scale = printing ? Math.min(1, 650 / element.offsetWidth) : 1;
-      inner.style.transform = scale < 1 ? `scale(${scale})` : "";
+      const {width, height} = element._fullLayout;   // as drawn, whatever the width is by now
+      const scale = 600 / width;
+      inner.style.transform = printing ? `scale(${scale})` : "";
       inner.style.transformOrigin = "0 0";
-      inner.style.width = printing ? `${element.offsetWidth}px` : "";
-      element.style.height = printing ? `${scale * element.offsetHeight}px` : "";
+      inner.style.width = printing ? `${width}px` : "";
+      element.style.height = printing ? `${scale * height}px` : "";
     }
   }
 
