@@ -5,7 +5,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from framefree.kernel import CompileError, compile, native
+from framefree.kernel import CompileError, compile, llvm_code
 from framefree.kernel import program as program_module
 from framefree.kernel.target import host
 
