@@ -20,96 +20,28 @@ left out where the flag is set in all states that run together; so that results 
 which these are, it must then write what is there already.
 """
 
-import ctypes
-import hashlib
-import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import casadi as ca
 
-from framefree.kernel import cache
-from framefree.kernel.batch import define_outer
-from framefree.kernel.build import VERSIONS
 from framefree.kernel.c_source import CSource
 from framefree.kernel.call import Caller
+from framefree.kernel.call_list import Block, Call, CallList, Constant, Variant, places
 from framefree.kernel.calls_c import CallsInC, calls_c_source
-from framefree.kernel.code import Module, bits
+from framefree.kernel.calls_native import NativeCalls, column_graph, join_single
 from framefree.kernel.emission import fused_object
-from framefree.kernel.entry import define_entry
-from framefree.kernel.graph import CompileError, Graph, Port
-from framefree.kernel.interpreter import HEADER
+from framefree.kernel.graph import CompileError, Port
 from framefree.kernel.kernel import Kernel, make_kernel
-from framefree.kernel.llvm_code import emit
-from framefree.kernel.loopcode import define_run, define_tiles, define_variant, define_walk
-from framefree.kernel.native import Native, TileLayout, compile_both, load_object
+from framefree.kernel.native import load_object
 from framefree.kernel.optimise import optimise
-from framefree.kernel.program import KernelProgram, Stage, lay_out
-from framefree.kernel.reading import read
-from framefree.kernel.routines.embed import as_program, define_procedure, procedure_module
+from framefree.kernel.program import lay_out
 from framefree.kernel.routines.procedure import Procedure
-from framefree.kernel.target import Target, host
-from framefree.kernel.timeloop import define_rollout
+from framefree.kernel.target import host
 from framefree.kernel.written_out import written_out
 
-NEAR = 256 * 1024  # bytes of workspace that should stay in the cache nearest but one
-MOST_GROUPS = 8
-
-
-@dataclass(frozen=True)
-class Block:
-    """Consecutive slots of the workspace."""
-
-    start: int
-    size: int
-
-    def __getitem__(self, part: slice) -> "Block":
-        first, last, step = part.indices(self.size)
-        if step != 1:
-            raise CompileError("a block can only be cut in consecutive pieces")
-        return Block(self.start + first, max(last - first, 0))
-
-    def overlaps(self, other: "Block") -> bool:
-        """Tell whether two blocks share slots."""
-        return max(self.start, other.start) < min(self.start + self.size, other.start + other.size)
-
-
-@dataclass(frozen=True)
-class Constant:
-    """Numbers that a call reads besides its blocks, the same in every state."""
-
-    values: tuple[float, ...]
-
-    @property
-    def size(self) -> int:
-        """Number of values."""
-        return len(self.values)
-
-
-@dataclass(frozen=True)
-class Call:
-    """One call of a function."""
-
-    variant: int
-    inputs: tuple[Block | Constant, ...]
-    outputs: tuple[Block, ...]
-    unless: tuple[Block, ...] = ()
-
-    @property
-    def operands(self) -> tuple[Block | Constant, ...]:
-        """All that a row of the table points to."""
-        return (*self.inputs, *self.outputs, *self.unless)
-
-
-@dataclass
-class _Variant:
-    """A function, which of its inputs are constants, and whether a flag can make it idle."""
-
-    function: ca.Function | Procedure
-    constant: tuple[bool, ...]
-    flagged: bool
-    original: ca.Function | Procedure  # kept, for its identity is the key
+__all__ = ["Block", "Calls", "Constant"]
 
 
 class Calls:
@@ -121,11 +53,10 @@ class Calls:
         self.outputs: list[tuple[Port, Block]] = []
         self._calls: list[Call] = []
         self._variants: dict[tuple[int, tuple[bool, ...], bool], int] = {}
-        self._kinds: list[_Variant] = []
+        self._kinds: list[Variant] = []
         self._free: dict[int, list[Block]] = {}
         self._zeros: list[Block] = []
         self._written = bytearray()
-        self._programs: list[KernelProgram] = []
         self._flag: Block | None = None
 
     # ------------------------------------------------------------------ blocks
@@ -197,7 +128,7 @@ class Calls:
         key = (id(function), constant, bool(flag))
         if key not in self._variants:
             self._variants[key] = len(self._kinds)
-            self._kinds.append(_Variant(_as_columns(function), constant, bool(flag), function))
+            self._kinds.append(Variant(_as_columns(function), constant, bool(flag), function))
         variant = self._variants[key]
         self._calls.append(Call(variant, tuple(inputs), tuple(outputs), flag))
         for block in outputs:
@@ -250,6 +181,12 @@ class Calls:
         return tuple(kind.function for kind in self._kinds)
 
     @property
+    def listed(self) -> CallList:
+        """The program as it is now."""
+        data = self.inputs, self.outputs, self._calls, self._kinds, self._zeros
+        return CallList(self.name, *map(tuple, data), self._slots)
+
+    @property
     def latest(self) -> tuple[Block, ...]:
         """The outputs of the latest call."""
         return self._calls[-1].outputs
@@ -283,9 +220,9 @@ class Calls:
     def c_source(self, name: str | None = None) -> CSource:
         """Return the program as C99 with a header: loops stay loops, nothing is allocated."""
         self._check_outputs()
-        calls = [(call.variant, _places(call.operands)) for call in self._calls]
+        calls = [(call.variant, places(call.operands)) for call in self._calls]
         functions = [
-            one if isinstance(one, Procedure) else lay_out(optimise(_graph(one), fma=True))
+            one if isinstance(one, Procedure) else lay_out(optimise(column_graph(one), fma=True))
             for one in (kind.function for kind in self._kinds)
         ]
         program = CallsInC(
@@ -308,14 +245,13 @@ class Calls:
         A single state has code of its own, with one lane: it needs a fraction of the memory.
         """
         self._check_outputs()
-        target, program = host(lanes), self._program()
+        target, native = host(lanes), NativeCalls(self.listed)
         targets = [target] if target.lanes == 1 else [target, replace(target, lanes=1)]
-        binaries = self._objects(program, targets, use_cache)
-        native, *single = map(load_object, binaries, targets)
-        caller = Caller(self.name, *self._ports, native, _layout(program, target))
+        code, *single = map(load_object, native.object_files(targets, use_cache), targets)
+        caller = Caller(self.name, *self.listed.ports, code, native.layout(target))
         if single:
             (caller.single,) = single
-            _join(native, caller.single)
+            join_single(code, caller.single)
         return self._kernel(caller)
 
     def compile_straight(self, *, lanes: int | None = None) -> Kernel:
@@ -328,8 +264,9 @@ class Calls:
             if isinstance(kind.function, Procedure):
                 name = kind.function.name()
                 raise CompileError(f"`{name}` is a routine, whose loops cannot be written out")
+        graphs = [program.graph for program in NativeCalls(self.listed).laid_out]
         calls = (
-            (self._laid_out[call.variant].graph, _places(call.inputs), _places(call.outputs))
+            (graphs[call.variant], places(call.inputs), places(call.outputs))
             for call in self._calls
         )
         ports = [
@@ -337,140 +274,11 @@ class Calls:
         ]
         target = host(lanes)
         binary, layout = fused_object(written_out(*ports, calls), target)
-        return self._kernel(Caller(self.name, *self._ports, load_object(binary, target), layout))
+        code = load_object(binary, target)
+        return self._kernel(Caller(self.name, *self.listed.ports, code, layout))
 
     def _kernel(self, caller: Caller) -> Kernel:
         return make_kernel(caller, self.function, c_source=lambda _, name=None: self.c_source(name))
-
-    @property
-    def _ports(self) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
-        return tuple(port for port, _ in self.inputs), tuple(port for port, _ in self.outputs)
-
-    def _objects(
-        self, program: KernelProgram, targets: Sequence[Target], use_cache: bool
-    ) -> list[bytes]:
-        """Return an object file for every target, from the cache where it is there."""
-        keys = [self._key(one) if use_cache and cache.enabled() else None for one in targets]
-        found = [None if key is None else cache.load(key) for key in keys]
-        missing = [k for k, binary in enumerate(found) if binary is None]
-        work = [
-            (self._assembly(program, targets[k]), targets[k], self._routines(targets[k]))
-            for k in missing
-        ]
-        made = compile_both(work[0], work[1]) if len(work) == 2 else [emit(*one) for one in work]
-        for k, binary in zip(missing, made, strict=True):
-            found[k], key = binary, keys[k]
-            if key is not None:
-                cache.store(key, binary)
-        return [one for one in found if one is not None]
-
-    def _program(self) -> KernelProgram:
-        """Return what the loops over rows and time need to know: ports, slots and weight."""
-        zeros = [k for block in self._zeros for k in range(block.start, block.start + block.size)]
-        scratch = max((_temporaries(variant) for variant in self._laid_out), default=0)
-        return KernelProgram(
-            Graph(*self._ports, (), ()),
-            tuple(block.start for _, block in self.inputs),
-            tuple(block.start for _, block in self.outputs),
-            dict.fromkeys(zeros, 0.0),
-            (Stage(0, 0, {}, {}),),
-            slots=max(self._slots + scratch, 1),
-            weight=sum(self._laid_out[call.variant].weight for call in self._calls),
-        )
-
-    @property
-    def _laid_out(self) -> list[KernelProgram]:
-        """The functions as programs of their own."""
-        programs = self._programs
-        for variant in self._kinds[len(programs) :]:
-            function = variant.function
-            if isinstance(function, Procedure):
-                programs.append(as_program(function))
-                continue
-            programs.append(lay_out(optimise(_graph(function), fma=host().fma)))
-        return programs
-
-    def _assembly(self, program: KernelProgram, target: Target) -> str:
-        module = Module(target)
-        scratch = self._slots
-        for index, (variant, kind) in enumerate(zip(self._laid_out, self._kinds, strict=True)):
-            name, flagged = f"variant{index}", kind.flagged
-            if isinstance(kind.function, Procedure):
-                one = kind.function
-                define_procedure(module, name, program, one, kind.constant, scratch, flagged)
-            else:
-                define_variant(module, name, program, variant, kind.constant, scratch, flagged)
-        width = 1 + max((len(call.operands) for call in self._calls), default=0)
-        define_walk(module, len(self._kinds), len(self._calls), width)
-        define_tiles(module, program)
-        # A few rows at a time, so that the workspace stays near.
-        groups = _layout(program, target).rows // target.lanes
-        define_outer(module, program, "part", "tiles", "", groups)
-        define_run(module)
-        define_rollout(module, program)
-        define_entry(module, program, HEADER)
-        table, numbers = self._tables(width, target)
-        single = "@single = internal global ptr null\n"
-        return module.text() + table + numbers + single
-
-    def _routines(self, target: Target) -> str:
-        """Return the routines that are called, as LLVM assembly."""
-        found = {id(k.function): k.function for k in self._kinds}
-        procedures = [one for one in found.values() if isinstance(one, Procedure)]
-        return procedure_module(procedures, target) if procedures else ""
-
-    def _tables(self, width: int, target: Target) -> tuple[str, str]:
-        """Return the table of calls and that of the constants, as LLVM globals."""
-        size = target.lanes * 8
-        numbers: dict[tuple[float, ...], int] = {}
-        stored: list[float] = []
-        rows: list[int] = []
-        for call in self._calls:
-            row = [call.variant]
-            for one in call.operands:
-                if isinstance(one, Block):
-                    row.append(one.start * size)
-                    continue
-                if one.values not in numbers:
-                    numbers[one.values] = len(stored)
-                    stored.extend(one.values)
-                row.append(numbers[one.values] * 8)
-            rows.extend(row + [0] * (width - len(row)))
-        return (
-            _global("calls", "i64", [str(value) for value in rows], 8),
-            _global("numbers", "double", [bits(value) for value in stored], 64),
-        )
-
-    def _key(self, target: Target) -> bytes | None:
-        """Return what the object file depends on, as a digest; None if that is unknown."""
-        if VERSIONS is None:
-            return None
-        parts = [VERSIONS, repr((self.inputs, self.outputs, target, self._slots)).encode()]
-        parts += [
-            repr((kind.constant, kind.flagged, kind.function.serialize())).encode()
-            for kind in self._kinds
-        ]
-        table = hashlib.sha256()
-        for call in self._calls:
-            for one in call.operands:
-                if isinstance(one, Block):
-                    table.update(struct.pack("<qqq", call.variant, one.start, one.size))
-                else:
-                    table.update(struct.pack(f"<q{one.size}d", call.variant, *one.values))
-        digests = [hashlib.sha256(part).digest() for part in (*parts, table.digest())]
-        return hashlib.sha256(b"calls" + b"".join(digests)).digest()
-
-
-def _graph(function: ca.Function) -> Graph:
-    """Return the expression graph of a function whose inputs and outputs are columns."""
-    inputs = [Port(n, (function.numel_in(k),)) for k, n in enumerate(function.name_in())]
-    outputs = [Port(n, (function.numel_out(k),)) for k, n in enumerate(function.name_out())]
-    return read(function, inputs, outputs)
-
-
-def _places(operands: Sequence[Block | Constant]) -> list[int | tuple[float, ...]]:
-    """Return the first slot of every operand, or its values."""
-    return [one.start if isinstance(one, Block) else one.values for one in operands]
 
 
 def _collect(slots: list[tuple[ca.MX, int]], block: Block) -> ca.MX:
@@ -503,29 +311,3 @@ def _as_columns(function: ca.Function | Procedure) -> ca.Function | Procedure:
     shaped = [ca.reshape(one, *function.size_in(k)) for k, one in enumerate(symbols)]
     results = [ca.vec(ca.densify(one)) for one in function.call(shaped)]
     return ca.Function(function.name(), symbols, results, function.name_in(), function.name_out())
-
-
-def _layout(program: KernelProgram, target: Target) -> TileLayout:
-    """Choose how many rows go through the list of calls together."""
-    fitting = NEAR // (program.slots * target.lanes * 8)
-    groups = max(1, min(fitting, MOST_GROUPS))
-    return TileLayout(rows=target.lanes * groups, weight=program.weight)
-
-
-def _join(native: Native, single: Native) -> None:
-    """Let the code for many states hand single ones to that with one lane."""
-    place = ctypes.CFUNCTYPE(ctypes.c_void_p)(native.engine.get_function_address("single_place"))()
-    address = ctypes.c_void_p(single.engine.get_function_address("run"))
-    ctypes.memmove(place, ctypes.byref(address), ctypes.sizeof(address))
-
-
-def _temporaries(variant: KernelProgram) -> int:
-    ports = (*variant.graph.inputs, *variant.graph.outputs)
-    return max(variant.slots - sum(port.size for port in ports), 0)
-
-
-def _global(name: str, kind: str, values: list[str], align: int) -> str:
-    items = ", ".join(f"{kind} {value}" for value in values or ["0" if kind == "i64" else "0.0"])
-    return (
-        f"@{name} = internal constant [{max(len(values), 1)} x {kind}] [{items}], align {align}\n"
-    )
