@@ -5,7 +5,11 @@ import numpy as np
 import pytest
 
 import framefree as ff
+from framefree.kernel import compile
 from framefree.kernel.emission import LARGE
+from framefree.kernel.kernel import function_graph
+from framefree.kernel.optimise import optimise
+from framefree.kernel.program import lay_out
 
 
 def repeated(seed):
@@ -55,3 +59,21 @@ def test_single_precision():
     a, b = 0.3 * rng.normal(size=(37, 9)), rng.normal(size=(37, 4))
     for one, other in zip(double(a, b), single(a, b), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_results_leave_one_after_another():
+    """The second matrix takes the slots of the first, also where both share elements."""
+    x = ca.SX.sym("x", 40)
+    first = ca.sin(x @ x.T) * ca.cos(x)
+    second = ca.exp(-(x @ x.T)) + ca.tanh(x - 1) * first[0, 0]
+    second[3, :] = first[5, :]
+    function = ca.Function("two", [x], [first, second, ca.sin(x[0])], ["x"], ["a", "b", "c"])
+    graph = optimise(function_graph(function), fma=True)
+    program = lay_out(graph, 64)
+    assert program.finished[0] < program.finished[1]
+    assert program.slots < lay_out(graph).slots
+    assert set(program.tables[0]) & set(program.tables[1])
+    kernel, rows = compile(function, cache=False), np.random.default_rng(0).normal(size=(21, 40))
+    for a, b in zip(kernel(rows), zip(*(function(row) for row in rows), strict=True), strict=True):
+        expected = np.array([np.asarray(one.full()) for one in b]).reshape(a.shape)
+        np.testing.assert_allclose(a, expected, rtol=1e-12, atol=1e-14)

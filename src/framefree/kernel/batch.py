@@ -45,9 +45,14 @@ def _define_tiles(module: Module, program: KernelProgram) -> None:
             many = code.put(f"icmp ne i64 {tile.field(index, 'i64', 8)}, 0")
             with code.when(code.put(f"or i1 {start}, {many}")):
                 tile.gather(index)
-        tile.evaluate()
+        for stage in range(len(program.stages)):
+            tile.run_stage(stage)
+            for index in range(len(outputs)):
+                if program.finished.get(index) == stage:
+                    tile.scatter(index)
         for index in range(len(outputs)):
-            tile.scatter(index)
+            if index not in program.finished:
+                tile.scatter(index)
     code.do("ret void")
     module.define("tiles", f"internal void @tiles({TILES})", code, "noinline nounwind")
 
@@ -104,7 +109,11 @@ class Tile:
     def evaluate(self) -> None:
         """Run all stages."""
         for index in range(len(self.program.stages)):
-            self.code.do(f"call void @stage{index}(ptr %workspace, i64 {self.groups})")
+            self.run_stage(index)
+
+    def run_stage(self, index: int) -> None:
+        """Run one stage."""
+        self.code.do(f"call void @stage{index}(ptr %workspace, i64 {self.groups})")
 
     def field(self, index: int, kind: str, offset: int) -> str:
         """Load a field of a port's record; inputs come before outputs."""

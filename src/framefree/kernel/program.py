@@ -7,10 +7,12 @@ several groups before the next one starts, so that its code is fetched once for 
 
 Large outputs have no slots in a row: a table tells where each element lies. Equal elements, as a
 symmetric matrix has them and the zeros of a tree, then take one slot between them, and inputs that
-are handed on none at all. The workspace of a matrix stays in the near caches.
+are handed on none at all. Such an output leaves the workspace after the stage that completes it,
+and the next one takes its slots. The workspace of a matrix stays in the near caches.
 """
 
 import itertools
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -26,7 +28,7 @@ WEIGHTS |= {"erfinv": 1000}
 WHOLE = 1800  # a graph up to this weight is one stage: it fits the instruction cache
 PIECE = 1000  # else stages of about this weight
 GROUPS = 8  # groups that a stage loops over; also hides latency, as one group overlaps the next
-NEAR = 128 * 1024  # bytes of the workspaces of these groups that should stay in the caches
+NEAR = 256 * 1024  # bytes of the workspaces of these groups that should stay in the caches
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,8 @@ class KernelProgram:
         About how many instructions one group costs.
     tables : dict of int to tuple of int
         The slots of the elements of outputs that have a table, by the number of the output.
+    finished : dict of int to int
+        The stage after which such an output must be taken from the workspace.
     """
 
     graph: Graph
@@ -79,6 +83,7 @@ class KernelProgram:
     slots: int
     weight: int
     tables: dict[int, tuple[int, ...]] = field(default_factory=dict, repr=False)
+    finished: dict[int, int] = field(default_factory=dict, repr=False)
 
     def groups(self, width: int) -> int:
         """Return how many groups run together where a slot has so many bytes."""
@@ -100,9 +105,10 @@ def lay_out(graph: Graph, large: int | None = None) -> KernelProgram:
     kept = [0 if table else port.size for table, port in zip(tabled, graph.outputs, strict=True)]
     output_slots, free = _consecutive(free, kept)
     slots = _Slots(graph, cuts, input_slots, free)
-    for first, elements, table in zip(output_slots, graph.results, tabled, strict=True):
-        if table:
-            slots.keep_once(elements)
+    finished = {k: slots.complete(graph.results[k]) for k, table in enumerate(tabled) if table}
+    for k, (first, elements) in enumerate(zip(output_slots, graph.results, strict=True)):
+        if k in finished:
+            slots.keep_once(elements, finished[k])
         else:
             slots.keep(first, elements)
     stages = tuple(slots.stage(index) for index in range(len(cuts) - 1))
@@ -114,7 +120,8 @@ def lay_out(graph: Graph, large: int | None = None) -> KernelProgram:
         stages,
         max(slots.free, 1),
         sum(weights),
-        {k: slots.table(graph.results[k]) for k, table in enumerate(tabled) if table},
+        {k: slots.table(graph.results[k]) for k in finished},
+        finished,
     )
 
 
@@ -205,11 +212,14 @@ class _Slots:
             self._stage_of[start:stop] = [index] * (stop - start)
         self._last_stage = [self._stage_of[last] for last in _last_uses(graph)]
         self._kept: dict[int, list[int]] = {}  # slots of outputs until the end
+        self._once: dict[int, int] = {}  # elements of outputs with a table: kept until a stage
         self._constants: dict[str, int] = {}  # slots of constants, by how they are written
         self._places: dict[int, int] = {}  # slots of the values that later stages read
         self._given: dict[int, int] = {}  # first slots of what calls give
         self._released: list[list[int]] = [[] for _ in cuts]  # slots that are free after a stage
         self._pool: list[int] = []
+        self._result_released: list[list[int]] = [[] for _ in cuts]
+        self._result_pool: deque[int] = deque()  # apart and in order, as rows are written
 
     # ------------------------------------------------------------------ outputs
 
@@ -222,8 +232,12 @@ class _Slots:
             else:
                 self.fixed[slot] = value
 
-    def keep_once(self, elements: Sequence[int]) -> None:
-        """Give every different value of an output a slot until the end."""
+    def complete(self, elements: Sequence[int]) -> int:
+        """Return the stage after which all elements of an output are known."""
+        return max((self._stage_of[number] for number in elements if number != ZERO), default=0)
+
+    def keep_once(self, elements: Sequence[int], until: int) -> None:
+        """Let every different value of an output have one slot until the end of a stage."""
         for number in elements:
             value = self._constant(number)
             if value is not None:
@@ -232,8 +246,8 @@ class _Slots:
                     self.fixed[self.free] = value
                     self.free += 1
             elif number not in self._kept and not is_leaf(self.graph.nodes[number]):
-                self._kept[number] = [self.free]
-                self.free += 1
+                until = max(until, self._last_stage[number])
+                self._once[number] = max(until, self._once.get(number, 0))
 
     def table(self, elements: Sequence[int]) -> tuple[int, ...]:
         """Return where the elements of an output lie, after all stages have their slots."""
@@ -282,10 +296,13 @@ class _Slots:
             if not is_leaf(self.graph.nodes[number]):
                 loads.pop(number, None)
         self._pool.extend(self._released[index])
+        self._result_pool.extend(sorted(self._result_released[index]))
         return Stage(start, stop, loads, stores)
 
     def _targets(self, number: int, index: int) -> tuple[int, ...]:
         """Return all slots to which a value goes."""
+        if number in self._once and number not in self._kept:
+            self._kept[number] = [self._take_for_result(self._once[number])]
         targets = tuple(self._kept.get(number, ()))
         if is_leaf(self.graph.nodes[number]) or self._last_stage[number] <= index:
             return targets
@@ -301,6 +318,15 @@ class _Slots:
             self.free += 1
         slot = self._pool.pop()
         self._released[until].append(slot)
+        return slot
+
+    def _take_for_result(self, until: int) -> int:
+        """Return a slot for an element of an output, which is free again after a stage."""
+        if not self._result_pool:
+            self._result_pool.append(self.free)
+            self.free += 1
+        slot = self._result_pool.popleft()
+        self._result_released[until].append(slot)
         return slot
 
 
