@@ -21,7 +21,8 @@ class Kkt(Solver):
 
     The same acceleration as `UdwadiaKalaba` in half the operations, where b is in the range of A:
     rows whose pivot is rounding are left out. It squares the condition number of the rows, and
-    among rows that contradict each other the first ones win.
+    among rows that contradict each other the first ones win. In single precision pivots of rows
+    that depend on others are not told from small ones in some states: take `UdwadiaKalaba` there.
 
     Parameters
     ----------
