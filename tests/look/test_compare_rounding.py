@@ -45,7 +45,7 @@ def test_differences_below_1e_9_of_the_span_are_rounding(compared, size, title):
     assert [figure.title for figure in found.page.figures] == (["Kinetic"] * (title == DIFFER))
     (table,) = [table for table in found.page.tables if table.title == title]
     assert table.folded == (title == ROUNDING)
-    assert "1e-09 of the span" in html(found.page)
+    assert "1e-9 of the span" in html(found.page)
 
 
 def test_what_is_rounding_itself_does_not_come_first(compared, swing_run):

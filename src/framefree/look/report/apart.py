@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from framefree.look.report.prose import number
 from framefree.look.report.scene import one_trajectory
 from framefree.simulate.columns import Channel
 from framefree.simulate.run import Run
@@ -15,8 +16,8 @@ The second is there for what is itself rounding, such as the error of a loop, an
 still far from zero.
 """
 ROUNDING = (
-    f"Differences below {OF_SPAN:g} of the span of a quantity over both runs count as rounding, as "
-    f"do those below {OF_SIZE:g} of its size or of 1."
+    f"Differences below {number(OF_SPAN)} of the span of a quantity over both runs count as "
+    f"rounding, as do those below {number(OF_SIZE)} of its size or of 1."
 )
 """The rule in words, for the page."""
 

@@ -215,11 +215,14 @@ def _summary(found: list[tuple[str, Quantity, Figure | None]]) -> str:
     count, differing = len(found), sum(bool(quantity.differing) for _, quantity, _ in found)
     same = sum(quantity.same for _, quantity, _ in found)
     return (
-        f"Of {count} recorded quantities {differing} {'differs' if differing == 1 else 'differ'}, "
-        f"{count - differing - same} {'is' if count - differing - same == 1 else 'are'} equal but "
-        f"for rounding, and {same} {'is' if same == 1 else 'are'} the same to the last digit; "
-        "those have no figure."
+        f"Of {count} recorded quantities {_count(differing, 'differs', 'differ')}, "
+        f"{_count(count - differing - same, 'is', 'are')} equal but for rounding, and "
+        f"{_count(same, 'is', 'are')} the same to the last digit; those have no figure."
     )
+
+
+def _count(count: int, one: str, many: str) -> str:
+    return f"{count or 'none'} {one if count < 2 else many}"
 
 
 def _label(column: str) -> str:

@@ -315,7 +315,7 @@ def _settings(settings: tuple[Setting, ...]) -> str:
 
 def _run(name: str, run: Run, first: bool) -> str:
     rows = "".join(
-        f'<tr><th>{escape(label)}</th><td class="words">{escape(text)}</td></tr>'
+        f'<tr><th>{escape(label)}</th><td class="words">{inline(text)}</td></tr>'
         for label, text in facts_of(run).items()
     )
     return (
