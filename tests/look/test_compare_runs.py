@@ -32,7 +32,8 @@ def test_metrics_side_by_side(results):
     assert metrics["never_s"].change is None
     assert (metrics["setting_duration"].first, metrics["setting_duration"].second) == (0.3, 0.5)
     json.dumps(found.to_dict(), allow_nan=False)
-    assert "setting_duration" in html(found.page)
+    tables = {table.title: table for table in found.page.tables}
+    assert [row[0] for row in tables["Settings that differ"].rows] == ["duration"]
 
 
 def test_the_same_start_gives_the_same_curves(results):
@@ -41,7 +42,9 @@ def test_the_same_start_gives_the_same_curves(results):
     assert {"x.j0 (rad)", "v.j1 (rad/s)", "u.j0 (Nm)", "kinetic (J)", "V (J)"} <= set(found.signals)
     assert found.page.figures == ()  # what is the same is folded away
     folded = {table.title: table for table in found.page.tables if table.folded}
-    assert len(folded["Recorded columns that are the same"].rows) == len(found.signals)
+    same = folded["Recorded quantities that are the same"].rows
+    assert {"Configuration", "Velocity", "Input", "Kinetic"} <= {row[0] for row in same}
+    assert sum(int(row[2]) for row in same) == len(found.signals)
     assert "<details" in html(found.page)
 
 
@@ -54,14 +57,15 @@ def test_what_differs_most_comes_first_with_both_runs_in_one_figure(tmp_path, sw
     for name, run in (("a", swing_run), ("b", other)):
         run.save(tmp_path / f"{name}.parquet")
     found = compare(load(tmp_path / "a.parquet"), load(tmp_path / "b.parquet"))
-    assert [figure.title for figure in found.page.figures] == ["kinetic", "Configuration"]
+    titles = [figure.title for figure in found.page.figures]
+    assert titles == ["Kinetic", "Configuration: j1"]
     energy, angles = found.page.figures
     assert [line.name for line in energy.lines] == ["a", "b"]
     assert [line.dashed for line in energy.lines] == [False, True]
     assert energy.y_label == "kinetic (J)"
     assert [line.name for line in angles.lines] == ["j1", "j1 b"]  # j0 is the same
     titles = [table.title for table in found.page.tables if table.rows and not table.folded]
-    assert titles == ["Recorded columns that differ"]
+    assert titles == ["Recorded quantities that differ"]
 
 
 def test_differences_are_the_largest_ones(tmp_path, swing_run):
@@ -121,5 +125,5 @@ def test_all_trajectories_of_a_batch_are_compared(tmp_path):
     found = compare(load(tmp_path / "a.parquet"), load(tmp_path / "b.parquet"))
     assert found.signals["x.j1 (rad)"] == pytest.approx(0.25)
     assert found.signals["x.j0 (rad)"] == 0.0
-    assert [figure.title for figure in found.page.figures] == ["Configuration, trajectory 2"]
+    assert [figure.title for figure in found.page.figures] == ["Configuration: j1, trajectory 2"]
     assert "all 3 are compared" in found.page.notes[0]

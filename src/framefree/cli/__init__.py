@@ -30,6 +30,7 @@ from framefree.cli.arguments import (
 )
 from framefree.cli.bench import bench
 from framefree.cli.campaign import campaign
+from framefree.cli.compare import compare
 from framefree.cli.export import export
 from framefree.cli.printing import err, first_line, out, print_result, rows_of
 from framefree.cli.view import view
@@ -152,29 +153,7 @@ def run(
     raise typer.Exit(130 if result.interrupted else 0 if result.ok else 1)
 
 
-@app.command()
-def compare(
-    first: Annotated[Path, typer.Argument(help="A folder of results, or a Parquet file.")],
-    second: Annotated[Path, typer.Argument(help="Another.")],
-    page: Annotated[Path, typer.Option("--out", help="HTML file to write.")] = Path("compare.html"),
-    as_json: AsJson = False,
-) -> None:
-    """Compare two results: metrics side by side, and figures of what both recorded."""
-    from framefree.files import check_place
-    from framefree.look.report import write
-    from framefree.look.report.compare import compare as compared
-    from framefree.look.report.compare import load
-
-    check_place(page, guard=True)
-    comparison = compared(load(first), load(second))
-    path = write(comparison.page, page)
-    if as_json:
-        print(json.dumps(comparison.to_dict(), indent=2))
-        return
-    for table in comparison.page.tables:
-        if table.rows and not table.folded:
-            out.print(rows_of(table))
-    out.print(f"figures: {path}", highlight=False, soft_wrap=True)
+app.command()(compare)
 
 
 @app.command()

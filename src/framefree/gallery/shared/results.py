@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from time import monotonic
@@ -190,6 +190,13 @@ def settings_of(scenario: Scenario) -> tuple[Setting, ...]:
     return tuple(
         Setting(f.name, getattr(scenario, f.name), words.get(f.name, "")) for f in fields(scenario)
     )
+
+
+def meanings_of(kind: type[Scenario], keys: Iterable[str]) -> dict[str, str]:
+    """Return a sentence on each key of metrics.json, settings among them, of a class."""
+    words = said_of(kind, "Parameters")
+    settings = {f"setting_{name.lower()}": meaning for name, meaning in words.items()}
+    return {key: settings[key] for key in keys if key in settings} | metric_meanings(kind, keys)
 
 
 def page_of(scenario: Scenario, outcome: Outcome, seconds: float) -> Page:

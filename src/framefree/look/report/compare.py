@@ -7,20 +7,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from framefree.look.report.content import Figure, Line, Page, ReportError, Table
-from framefree.look.report.prose import number
-from framefree.look.report.scene import one_trajectory
-from framefree.simulate.columns import Channel
+from framefree.look.report.apart import (
+    OF_SIZE,
+    OF_SPAN,
+    ROUNDING,
+    Entry,
+    Quantity,
+    quantities,
+    trajectories,
+)
+from framefree.look.report.content import TIME_LABEL, Figure, Line, Page, ReportError, Table
+from framefree.look.report.prose import metric_name, number
 from framefree.simulate.folder import status_of
 from framefree.simulate.place import UNFINISHED, is_header
 from framefree.simulate.run import Run
 
-Columns = dict[str, tuple[np.ndarray, np.ndarray]]
-"""Values of both runs by column."""
 MOST = 12
-"""Most entries of an array that get figures of their own."""
+"""Most lines of each run in a figure: those that differ most."""
+SETTING = "setting_"
+"""What the keys of settings begin with."""
+NAMES = {"name": "scenario", "ok": "all promises hold", "failed_promises": "promises that fail"}
+"""Names of what every scenario states beside its metrics."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,19 @@ class Difference:
         """Second minus first, where both are numbers."""
         numbers = [_number(value) for value in (self.first, self.second)]
         return None if None in numbers else numbers[1] - numbers[0]  # type: ignore[operator]
+
+    @property
+    def share(self) -> float:
+        """The change by the larger of both numbers; other things count most."""
+        if self.change is None:
+            return math.inf
+        size = max(abs(float(self.first)), abs(float(self.second)))
+        return abs(self.change) / size if size > 0 else 0.0
+
+    @property
+    def rounding(self) -> bool:
+        """Whether both are numbers that differ by no more than rounding."""
+        return self.change is not None and (self.share < OF_SPAN or abs(self.change) < OF_SIZE)
 
 
 @dataclass(frozen=True)
@@ -100,32 +120,35 @@ def load(path: Any) -> Record:
     return Record(path.resolve().name + mark, runs, metrics)
 
 
-def compare(first: Record, second: Record) -> Comparison:
-    """Return two records side by side, with figures of what both have."""
+def compare(first: Record, second: Record, meanings: Mapping[str, str] | None = None) -> Comparison:
+    """Return two records side by side, with figures of what differs.
+
+    Parameters
+    ----------
+    first, second : Record
+    meanings : dict of str to str, optional
+        A sentence on metrics and settings, by their key.
+    """
     labels = _labels(first, second)
     differences = tuple(
         Difference(name, first.metrics.get(name), second.metrics.get(name))
         for name in dict.fromkeys((*first.metrics, *second.metrics))
     )
-    figures: list[tuple[float, Figure]] = []
+    found: list[tuple[str, Quantity, Figure | None]] = []
     signals: dict[str, float] = {}
     notes: list[str] = []
     pairs = _pairs(first, second)
     for name, (a, b) in pairs.items():
         lead = f"{name}: " if len(pairs) > 1 else ""
-        many = _trajectories(a, b)
-        for channel in _shared(*many[0]):
-            at, columns, apart = _farthest(channel, many)
-            signals |= {_label(f"{lead}{key}"): value for key, value in apart.items()}
-            differing = {key: columns[key] for key, value in apart.items() if value != 0.0}
-            size = max((_relative(columns[key], apart[key]) for key in differing), default=0.0)
-            title = f"{lead}{_title(channel)}" + (f", trajectory {at}" if len(many) > 1 else "")
-            figures += [
-                (size, figure) for figure in _overlays(title, channel, labels, many[at], differing)
-            ]
+        many = trajectories(a, b)
+        for quantity in quantities(many):
+            signals |= {lead + _label(entry.column): entry.apart for entry in quantity.entries}
+            title = f"{lead}{quantity.name}"
+            figure = _overlay(title, quantity, labels, many) if quantity.differing else None
+            found.append((title, quantity, figure))
         if a.batch is not None or b.batch is not None:
             notes.append(_of_many(lead, a, b, len(many)))
-    figures.sort(key=lambda pair: -pair[0])
+    found.sort(key=lambda item: -item[1].share)
     runs = {
         f"{label}: {name}" if len(pairs) > 1 else label: run
         for name, pair in pairs.items()
@@ -134,13 +157,16 @@ def compare(first: Record, second: Record) -> Comparison:
     page = Page(
         title=f"{labels[0]} and {labels[1]}",
         text=(
-            "Two results side by side, what differs most first; the second one dashed. What is the "
-            "same in both has no figure."
+            "Two results side by side, what differs most first; the second one dashed.\n\n"
+            f"A difference counts by the span of its quantity. {ROUNDING} {_summary(found)}"
         ),
         runs=runs,
         notes=tuple(notes),
-        tables=_tables(labels, differences, signals),
-        figures=tuple(figure for _, figure in figures),
+        tables=(
+            *_metric_tables(labels, differences, meanings or {}),
+            *_quantity_tables([(title, quantity) for title, quantity, _ in found]),
+        ),
+        figures=tuple(figure for _, _, figure in found if figure is not None),
     )
     return Comparison(labels, differences, signals, page)
 
@@ -172,31 +198,6 @@ def _pairs(first: Record, second: Record) -> dict[str, tuple[Run, Run]]:
     return {name: (first.runs[name], second.runs[name]) for name in names}
 
 
-def _trajectories(a: Run, b: Run) -> list[tuple[Run, Run]]:
-    """Return the trajectories of two runs in pairs, as many as both have."""
-    count = min(a.batch or 1, b.batch or 1)
-    return [(one_trajectory(a, k), one_trajectory(b, k)) for k in range(count)]
-
-
-def _farthest(
-    channel: Channel, many: list[tuple[Run, Run]]
-) -> tuple[int, Columns, dict[str, float]]:
-    """Return the pair of trajectories that differs most, its columns, and the largest differences.
-
-    Those are the largest of all pairs.
-    """
-    worst, largest = (0, _columns(channel, *many[0])), -1.0
-    apart: dict[str, float] = {}
-    for k, (a, b) in enumerate(many):
-        columns = _columns(channel, a, b)
-        here = {key: _apart(a.t, b.t, values) for key, values in columns.items()}
-        size = max((_relative(columns[key], d) for key, d in here.items() if d != 0.0), default=0.0)
-        if size > largest:
-            worst, largest = (k, columns), size
-        apart = {key: float(np.fmax(apart.get(key, d), d)) for key, d in here.items()}
-    return *worst, apart
-
-
 def _of_many(lead: str, a: Run, b: Run, count: int) -> str:
     """Return which trajectories are compared."""
     sizes = " and ".join(str(run.batch or 1) for run in (a, b))
@@ -207,30 +208,21 @@ def _of_many(lead: str, a: Run, b: Run, count: int) -> str:
     )
 
 
-def _shared(a: Run, b: Run) -> list[Channel]:
-    shapes = {channel.key: channel.columns for channel in b.channels}
-    return [
-        channel
-        for channel in a.channels
-        if channel.group != "reference" and shapes.get(channel.key) == channel.columns
-    ]
+def _summary(found: list[tuple[str, Quantity, Figure | None]]) -> str:
+    """Return how many quantities differ, in a sentence."""
+    if not found:
+        return "Both have recorded nothing in common."
+    count, differing = len(found), sum(bool(quantity.differing) for _, quantity, _ in found)
+    same = sum(quantity.same for _, quantity, _ in found)
+    return (
+        f"Of {count} recorded quantities {_count(differing, 'differs', 'differ')}, "
+        f"{_count(count - differing - same, 'is', 'are')} equal but for rounding, and "
+        f"{_count(same, 'is', 'are')} the same to the last digit; those have no figure."
+    )
 
 
-def _columns(channel: Channel, a: Run, b: Run) -> Columns:
-    arrays = [_array(channel, run).reshape(len(run), -1) for run in (a, b)]
-    return {column: (arrays[0][:, i], arrays[1][:, i]) for i, column in enumerate(channel.columns)}
-
-
-def _array(channel: Channel, run: Run) -> np.ndarray:
-    if channel.group == "state":
-        return {"x": run.x, "v": run.v, "u": run.u}[channel.name]
-    return run.signals[channel.name]
-
-
-def _title(channel: Channel) -> str:
-    words = {"x": "Configuration", "v": "Velocity", "u": "Input"}
-    name = channel.name.replace("_", " ")
-    return words.get(channel.name, name) if channel.group == "state" else name
+def _count(count: int, one: str, many: str) -> str:
+    return f"{count or 'none'} {one if count < 2 else many}"
 
 
 def _label(column: str) -> str:
@@ -239,77 +231,108 @@ def _label(column: str) -> str:
     return f"{name} ({unit.rstrip(']')})" if unit else name
 
 
-def _relative(values: tuple[np.ndarray, np.ndarray], apart: float) -> float:
-    """Return a difference by the size of what differs; one that is not known counts most."""
-    size = max(float(np.nanmax(np.abs(v), initial=0.0)) for v in values)
-    return apart / size if np.isfinite(apart) and size > 0 else np.inf
-
-
-def _overlays(
-    title: str,
-    channel: Channel,
-    labels: tuple[str, str],
-    runs: tuple[Run, Run],
-    columns: Mapping[str, tuple[np.ndarray, np.ndarray]],
-) -> list[Figure]:
-    """Return one figure of a quantity for each of its units, with both runs in it."""
-    if not columns or channel.size > MOST:
-        return []
-    by_unit: dict[str, list[Line]] = {}
-    for column, values in columns.items():
-        name, _, unit = _label(column).rpartition(" (")
-        name = (name or unit).removeprefix(f"{channel.name}.")
+def _overlay(
+    title: str, quantity: Quantity, labels: tuple[str, str], many: list[tuple[Run, Run]]
+) -> Figure:
+    """Return the figure of a quantity with both runs in it: the entries that differ most."""
+    pair = many[quantity.trajectory]
+    most = sorted(quantity.differing, key=lambda entry: -_known(entry))[:MOST]
+    names = {entry.column for entry in most}
+    shown = [entry for entry in quantity.entries if entry.column in names]
+    lines = []
+    for entry in shown:
         # The second has the colour of the first where its name begins with that one's.
-        both = (name, f"{name} {labels[1]}") if channel.size > 1 else labels
-        by_unit.setdefault(unit.rstrip(")") if name != unit else "", []).extend(
-            Line(both[k], run.t, values[k], dashed=k == 1) for k, run in enumerate(runs)
-        )
-    labels_of = {unit: f"{channel.name} ({unit})" if unit else channel.name for unit in by_unit}
-    return [
-        Figure(title, "time (s)", labels_of[unit], tuple(lines)) for unit, lines in by_unit.items()
-    ]
+        both = (entry.name, f"{entry.name} {labels[1]}") if len(quantity.entries) > 1 else labels
+        lines += [
+            Line(both[k], run.t, entry.values[k], dashed=k == 1) for k, run in enumerate(pair)
+        ]
+    if len(quantity.entries) > 1 and len(shown) == 1:
+        title += f": {shown[0].name}"
+    if len(many) > 1:
+        title += f", trajectory {quantity.trajectory}"
+    left = len(quantity.differing) - len(shown)
+    unit = f" ({quantity.unit})" if quantity.unit else ""
+    caption = f"The {len(shown)} that differ most; {left} more differ." if left else ""
+    return Figure(title, TIME_LABEL, f"{quantity.symbol}{unit}", tuple(lines), caption=caption)
 
 
-def _apart(t: np.ndarray, s: np.ndarray, values: tuple[np.ndarray, np.ndarray]) -> float:
-    """Return the largest difference at times of the first that lie within the second."""
-    common = (t >= s[0]) & (t <= s[-1]) if len(s) else np.zeros(len(t), bool)
-    if not common.any():
-        return float("nan")
-    difference = values[0][common] - np.interp(t[common], s, values[1])
-    finite = np.abs(difference[np.isfinite(difference)])
-    return float(finite.max()) if len(finite) else float("nan")
+def _known(entry: Entry) -> float:
+    return math.inf if math.isnan(entry.apart) else entry.apart
 
 
-def _tables(
-    labels: tuple[str, str], differences: tuple[Difference, ...], signals: Mapping[str, float]
+# ---------------------------------------------------------------------- tables
+
+
+def _metric_tables(
+    labels: tuple[str, str], differences: tuple[Difference, ...], meanings: Mapping[str, str]
 ) -> tuple[Table, ...]:
-    def row(d: Difference) -> tuple[str, ...]:
-        change = "" if d.change is None else f"{d.change:+.4g}"
-        return d.name, _text(d.first), _text(d.second), change
+    """Return tables of settings and metrics, those that differ first."""
 
-    head = ("", *labels, "difference")
-    apart = sorted((d for d in differences if d.first != d.second), key=_share, reverse=True)
-    same = [d for d in differences if d.first == d.second]
-    other = {name: value for name, value in signals.items() if value != 0.0}
-    equal = tuple((name, "no difference") for name, value in signals.items() if value == 0.0)
+    def table(title: str, rows: list[Difference], folded: bool = False) -> Table:
+        content = [_row(d, meanings.get(d.name, "")) for d in rows]
+        head = ("", *labels, "difference", "meaning")
+        if not any(row[-1] for row in content):
+            head, content = head[:-1], [row[:-1] for row in content]
+        return Table(title, head, tuple(content), folded)
+
+    settings = [d for d in differences if d.name.startswith(SETTING)]
+    metrics = [d for d in differences if d not in settings]
+    # What only one has follows; the time on the clock differs always and tells least.
+    metrics.sort(key=lambda d: (d.name == "wall_seconds", None in (d.first, d.second), -d.share))
+    settings.sort(key=lambda d: -d.share)
+    apart = [d for d in metrics if d.first != d.second and not d.rounding]
+    near = [d for d in metrics if d.first != d.second and d.rounding]
     return (
-        Table("Metrics that differ", head, tuple(map(row, apart))),
-        Table("Recorded columns that differ", ("", "largest difference"), tuple(other.items())),
-        Table("Metrics that are the same", head, tuple(map(row, same)), folded=True),
-        Table("Recorded columns that are the same", ("", ""), equal, folded=True),
+        table("Settings that differ", [d for d in settings if d.first != d.second]),
+        table("Metrics that differ", apart),
+        table("Metrics that are equal but for rounding", near, folded=True),
+        table("Metrics that are the same", [d for d in metrics if d.first == d.second], True),
+        table("Settings that are the same", [d for d in settings if d.first == d.second], True),
     )
 
 
-def _share(difference: Difference) -> float:
-    """Return a difference by the larger of both numbers; other things count most."""
-    if difference.change is None:
-        return np.inf
-    size = max(abs(float(difference.first)), abs(float(difference.second)))
-    return abs(difference.change) / size if size > 0 else 0.0
+def _row(d: Difference, meaning: str) -> tuple[str, ...]:
+    if d.name.startswith(SETTING):
+        name, unit = d.name.removeprefix(SETTING), ""
+    else:
+        name, unit = (NAMES[d.name], "") if d.name in NAMES else metric_name(d.name)
+    change = "" if d.change is None else f"{number(d.change, 4)} {unit}".rstrip()
+    sign = "+" if d.change is not None and d.change > 0 else ""
+    return name, _text(d.first, unit), _text(d.second, unit), sign + change, meaning
 
 
-def _text(value: Any) -> str:
-    return "–" if value is None else number(value)
+def _quantity_tables(found: list[tuple[str, Quantity]]) -> tuple[Table, ...]:
+    """Return tables of what was recorded, what differs first."""
+
+    def row(title: str, quantity: Quantity) -> tuple[str, ...]:
+        entry, unit = quantity.farthest, quantity.unit
+        if math.isnan(entry.apart):
+            return title, "no time in common", "–", entry.name or "–"
+        share = "–" if quantity.span == 0 else f"{number(100 * quantity.share, 3)} %"
+        return title, f"{number(entry.apart, 4)} {unit}".rstrip(), share, entry.name or "–"
+
+    def folded(title: str, rows: list[tuple[str, Quantity]]) -> Table:
+        return Table(title, head, tuple(row(*item) for item in rows), folded=True)
+
+    head = ("", "largest difference", "of its span", "where")
+    apart = [item for item in found if item[1].differing]
+    near = [item for item in found if not item[1].differing and not item[1].same]
+    same = tuple(
+        (title, f"{q.unit or 'no unit'}", f"{len(q.entries)}") for title, q in found if q.same
+    )
+    return (
+        Table("Recorded quantities that differ", head, tuple(row(*item) for item in apart)),
+        folded("Recorded quantities that are equal but for rounding", near),
+        Table("Recorded quantities that are the same", ("", "unit", "entries"), same, folded=True),
+    )
+
+
+def _text(value: Any, unit: str) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{number(value)} {unit}".rstrip() if _number(value) is not None else number(value)
 
 
 def _number(value: Any) -> float | None:

@@ -1,7 +1,7 @@
 """What a report shows, as plain data: figures of lines, animations, promises, and the page."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -260,6 +260,12 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
     folded: bool = False
+
+    def without(self, column: str) -> "Table":
+        """Return the table without a column, where it has it."""
+        kept = [i for i, name in enumerate(self.columns) if name != column]
+        rows = tuple(tuple(row[i] for i in kept) for row in self.rows)
+        return replace(self, columns=tuple(self.columns[i] for i in kept), rows=rows)
 
 
 @dataclass(frozen=True)

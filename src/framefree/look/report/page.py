@@ -10,7 +10,15 @@ from typing import Any
 from plotly.offline import get_plotlyjs
 
 from framefree.files import MADE_BY, write_file
-from framefree.look.report.content import Animation, Figure, Page, Promise, Setting, Table
+from framefree.look.report.content import (
+    Animation,
+    Figure,
+    Page,
+    Promise,
+    ReportError,
+    Setting,
+    Table,
+)
 from framefree.look.report.facts import facts_of, machine_text
 from framefree.look.report.packing import compressed, script_json
 from framefree.look.report.plot import PAGE_POINTS, plot
@@ -33,8 +41,20 @@ def write(page: Page, path: Any) -> Path:
     """Write a page as one HTML file, making its folder; return its path.
 
     A page that framefree has made is replaced, any other file refused.
+
+    Raises
+    ------
+    ReportError
+        If the system does not let it be written: a full disk, a folder that is read-only. Nothing
+        is left of it then, and a page that was there stays.
     """
-    return write_file(path, html(page), guard=True)
+    text = html(page)
+    try:
+        return write_file(path, text, guard=True)
+    except OSError as error:
+        raise ReportError(
+            f"the report `{path}` cannot be written: {error.strerror or error}"
+        ) from error
 
 
 def html(page: Page) -> str:
@@ -295,7 +315,7 @@ def _settings(settings: tuple[Setting, ...]) -> str:
 
 def _run(name: str, run: Run, first: bool) -> str:
     rows = "".join(
-        f'<tr><th>{escape(label)}</th><td class="words">{escape(text)}</td></tr>'
+        f'<tr><th>{escape(label)}</th><td class="words">{inline(text)}</td></tr>'
         for label, text in facts_of(run).items()
     )
     return (

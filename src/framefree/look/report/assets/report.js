@@ -74,6 +74,7 @@
     for (const one of [layout.xaxis, layout.yaxis]) one.title = {...one.title, standoff: 8};
     if (!data.over_time) layout.hovermode = "closest";
     return Plotly.newPlot(element, traces, layout, CONFIG).then(() => {
+      oneStop(element);
       if (data.over_time) figures.push(cursor(element, traces));
     });
   }
@@ -102,7 +103,27 @@
     };
     return Plotly.newPlot(element, traces, layout,
                           {...CONFIG, modeBarButtonsToRemove: ["resetCameraLastSave3d",
-                           "tableRotation", "hoverClosest3d"]});
+                           "tableRotation", "hoverClosest3d"]}).then(() => oneStop(element));
+  }
+
+  // A toolbar is one stop of the Tab key, and arrow keys move within it: a page of many figures
+  // would take hundreds of stops otherwise.
+  function oneStop(element) {
+    const buttons = () => [...element.querySelectorAll(".modebar-btn")];
+    const mark = () => {
+      const all = buttons(), held = Math.max(all.indexOf(document.activeElement), 0);
+      all.forEach((button, i) => { button.tabIndex = i === held ? 0 : -1; });
+    };
+    element.addEventListener("keydown", (event) => {
+      const all = buttons(), at = all.indexOf(event.target);
+      const way = {ArrowLeft: -1, ArrowRight: 1}[event.key];
+      if (at < 0 || !way) return;
+      event.preventDefault();
+      all[(at + way + all.length) % all.length].focus();
+      mark();
+    });
+    element.on("plotly_afterplot", mark);
+    mark();
   }
 
   // A thin line that shows in a figure over time where the animation is.
@@ -211,7 +232,10 @@
       };
       return Plotly.newPlot(this.element, traces, layout,
                             {...CONFIG, modeBarButtonsToRemove: ["resetCameraLastSave3d",
-                             "tableRotation", "hoverClosest3d"]}).then(() => this.control());
+                             "tableRotation", "hoverClosest3d"]}).then(() => {
+        oneStop(this.element);
+        this.control();
+      });
     }
 
     addCurves(traces) {
@@ -337,6 +361,7 @@
         this.show(this.times[0] + Number(this.slider.value) * length);
       });
       this.element.addEventListener("keydown", (event) => {
+        if (event.target !== this.element) return;   // keys of the toolbar are its own
         const way = {ArrowLeft: -1, ArrowRight: 1}[event.key];
         if (event.key === " ") this.playing ? this.pause() : this.play();
         else if (way) { this.pause(); this.show(this.within(this.t + way * length / 50)); }
