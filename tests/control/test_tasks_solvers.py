@@ -1,5 +1,6 @@
 """Solvers agree with each other and with independent ones, where the theory says so."""
 
+import casadi as ca
 import numpy as np
 import pytest
 
@@ -13,6 +14,7 @@ from framefree.control.tasks import (
     Weighted,
 )
 from framefree.control.tasks.report import examined
+from framefree.kernel import compile
 from framefree.motion.constrained.solve import METHODS, solve
 
 SHAPES = ((4, 2, 1), (6, 3, 2), (7, 6, 3), (9, 4, 4), (14, 6, 6))
@@ -152,3 +154,35 @@ def test_refusals():
     problem = next(problems((7, 2, 3)))
     with pytest.raises(ControlError, match="a number or 1 of them"):
         Weighted((1.0, 2.0)).solve(problem)
+
+
+def crossing(rng, share):
+    """Return five unknowns, three rows, and four in the two directions that these leave.
+
+    Of the second of the four only a share is new beside the first.
+    """
+    above = rng.normal(size=(3, 5))
+    left = np.linalg.svd(above)[2][3:]
+    one, turned = left[0], left[1]
+    new = np.array([one, one + share * turned, *(rng.normal(size=(2, 2)) @ left)])
+    below = new + rng.normal(size=(4, 3)) @ above
+    return np.eye(5), np.zeros(5), above, rng.normal(size=3), below, rng.normal(size=4)
+
+
+@pytest.mark.parametrize("precision", ["double", "single"])
+@pytest.mark.parametrize("share", [1.0, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-10])
+def test_rows_that_come_near_others_leave_the_rest_alone(share, precision):
+    """Rows below others that become nearly dependent: their least squares do not notice."""
+    rows = [Level(ca.SX.sym("A", m, 5), ca.SX.sym("b", m)) for m in (3, 4)]
+    M, Q = ca.SX.sym("M", 5, 5), ca.SX.sym("Q", 5)
+    a = StrictPriority().acceleration(TaskProblem(M, Q, tuple(rows)))
+    symbols = [M, Q, *(part for level in rows for part in level)]
+    kernel = compile(ca.Function("a", symbols, [ca.densify(a)]), precision=precision)
+    for seed in range(50):
+        problem = crossing(np.random.default_rng(seed), share)
+        above, b, below, d = problem[2:]
+        least = np.linalg.pinv(above) @ b
+        left = np.linalg.svd(above)[2][3:].T
+        expected = least + left @ np.linalg.lstsq(below @ left, d - below @ least)[0]
+        off = np.abs(kernel(*problem) - expected).max() / np.abs(expected).max()
+        assert off < (1e-4 if precision == "single" else 1e-11)

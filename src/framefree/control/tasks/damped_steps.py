@@ -79,7 +79,7 @@ def _space(factor: MassFactor, basis: Sequence[Matrix], level: Level, tolerance:
     """Return the space of a level's rows beside those that are known."""
     Y = factor.into(level.A.T)
     own = ca.sum1(Y**2).T
-    rows = RowSpace(off(list(basis), Y).T, own, None, tolerance)
+    rows = RowSpace.beside(basis, Y, tolerance)
     return _Space(rows, ca.sum1(own) / max(level.A.shape[0], 1))
 
 

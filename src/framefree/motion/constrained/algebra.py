@@ -111,6 +111,77 @@ class WhitenedRows:
         return self._columns.combine(self._columns.solve_transposed(weights))
 
 
+class RowsBeside(WhitenedRows):
+    """The same decomposition of what is left of rows beside an orthonormal basis.
+
+    Each row is projected off the basis together with the rows before it, twice [Giraud2005]. A row
+    of which a small share s is left is then orthogonal to all of them to rounding. If it were
+    projected off the basis first and off the rows before it afterwards, it would be so to
+    rounding / s only, and in single precision with s below 1e-3 what this leaves of the rows that
+    follow would be taken for rows that count.
+
+    Parameters
+    ----------
+    columns, tolerance : see `WhitenedRows`
+        Whole rows; the tolerance is a share of these.
+    known : sequence of n
+        The basis; columns may be zero.
+    """
+
+    def __init__(self, columns: Matrix, known: Sequence[Matrix], tolerance: float) -> None:
+        m = columns.shape[1]
+        self.rows = Beside([columns[:, i] for i in range(m)], known, tolerance)
+        T = self.rows.along
+        self._columns = Orthogonal([T[:, i] for i in range(m)], self.rows.present, 0.0)
+
+
+class Beside:
+    """Orthonormal columns that span others beside a basis; zero for those that do not count.
+
+    Attributes
+    ----------
+    present : list of 0 or 1
+    basis : list of n
+    along : (m x m)
+        Row i has the components of column i along the basis.
+    """
+
+    def __init__(
+        self, columns: Sequence[Matrix], known: Sequence[Matrix], tolerance: float
+    ) -> None:
+        m = len(columns)
+        self.present: list[Matrix] = []
+        self.basis: list[Matrix] = []
+        self.along, rest = ca.SX(m, m), []
+        for i, whole in enumerate(columns):
+            y = whole
+            for _ in range(2):
+                for j, one in enumerate((*known, *self.basis), -len(known)):
+                    part = ca.dot(one, y)
+                    y = y - one * part
+                    if j >= 0:
+                        self.along[i, j] += part
+            left = ca.sumsqr(y)
+            counts = left > rounding_square(tolerance**2) * ca.sumsqr(whole)
+            length = ca.sqrt(ca.if_else(counts, left, 1))
+            self.along[i, i] = counts * length
+            self.basis.append(y * (counts / length))
+            self.present.append(counts)
+            rest.append(y * (1 - counts))
+        # What is left of a column that does not count may lie along those after it.
+        for i, y in enumerate(rest):
+            for j in range(i + 1, m):
+                self.along[i, j] = ca.dot(self.basis[j], y)
+
+    def combine(self, weights: Sequence[Matrix]) -> Matrix:
+        """Return the basis times weights, row by row."""
+        return ca.horzcat(*self.basis) @ ca.vertcat(*weights)
+
+    def components(self, y: Matrix) -> list[Matrix]:
+        """Return the components of y along the basis, row by row."""
+        return ca.vertsplit(ca.horzcat(*self.basis).T @ y)
+
+
 class DampedRows:
     """Rows that need not be met: ``min |z|^2 + |G z - d|^2 / damping``.
 
@@ -154,6 +225,8 @@ class RowSpace:
     factor : MassFactor or None
     """
 
+    _rows: WhitenedRows
+
     def __init__(
         self, A: Matrix, sizes: Matrix, factor: MassFactor | None, tolerance: float = TOLERANCE
     ) -> None:
@@ -161,6 +234,18 @@ class RowSpace:
         columns = A.T if factor is None else factor.into(A.T)
         present = [ca.sumsqr(A[i, :]) > rounding_square(tolerance**2) * sizes[i] for i in range(m)]
         self._rows = WhitenedRows(columns, present, tolerance)
+
+    @classmethod
+    def beside(cls, known: Sequence[Matrix], Y: Matrix, tolerance: float) -> "RowSpace":
+        """Return the space of what is left of rows beside an orthonormal basis, W the identity.
+
+        Columns of Y (n x m) are the rows; a row counts where more than a share of it is left.
+        """
+        if not known or not Y.shape[1]:
+            return cls(Y.T, ca.sum1(Y**2).T, None, tolerance)
+        new = cls.__new__(cls)
+        new._factor, new._rows = None, RowsBeside(Y, known, tolerance)
+        return new
 
     @property
     def rank(self) -> Matrix:

@@ -35,7 +35,7 @@ class StrictPriority(Solver):
         z, basis = ca.SX(problem.M.shape[0], 1), []
         for level in levels:
             Y = factor.into(level.A.T)
-            space = RowSpace(off(basis, Y).T, ca.sum1(Y**2).T, None, self.tolerance)
+            space = RowSpace.beside(basis, Y, self.tolerance)
             z = z + space.least(level.b - Y.T @ (free + z))
             basis += space.basis
         return factor.out(free + z)
