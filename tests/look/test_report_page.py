@@ -152,7 +152,7 @@ def test_what_framefree_computes_for_mujoco_is_listed(tmp_path):
         machine, PD(machine), duration=0.02, dt=1e-2, plant="mujoco", disturbances=[pulse]
     )
     text = visible(without_plotly(run.report(tmp_path).read_text(encoding="utf-8")))
-    assert "forces computed by framefree and applied to MuJoCo disturbance of `j0`" in text
+    assert "forces computed by framefree and applied to MuJoCo disturbance of j0" in text
     assert re.search(r"plant MuJoCo \d", text)
 
 
@@ -165,7 +165,7 @@ def test_events_and_failures_are_told(tmp_path, swing_run):
     path = replace(swing_run, meta=meta).report(tmp_path)
     text = visible(without_plotly(path.read_text(encoding="utf-8")))
     assert "at 0.25 s: Release (loop grasp)" in text
-    assert "failed at 0.5 s, 251 rows: `v` is no longer finite" in text
+    assert "failed at 0.5 s, 251 rows: v is no longer finite" in text
 
 
 def test_promises_read_as_sentences():
@@ -283,3 +283,12 @@ def test_metrics_have_a_sentence_and_terms_an_explanation():
     assert "How far." in text
     assert "strict a task of lower rank" in text
     assert "kappa" not in text
+
+
+def test_machines_of_one_name_are_told_apart(swing_run):
+    other = replace(swing_run, machine=replace(swing_run.machine, gravity=(0.0, 0.0, -1.0)))
+    text = visible(html(Page("p", runs={"one": swing_run, "two": other})))
+    assert "(run one ): bodies, joints, masses" in text
+    assert "(run two ): bodies, joints, masses" in text
+    text = visible(html(Page("p", runs={"one": swing_run})))
+    assert "two &lt;rods&gt;: bodies, joints, masses" in text

@@ -88,9 +88,11 @@ def test_nested_data_in_a_line():
         "x": 0.1,
         "other": None,
         "list": [1, 2.5],
+        "none": [],
+        "path": "<framefree.gallery.scenarios.vehicles.auv_arm_parts.DiveLoop.gripper>",
         "machine": {"name": "arm", "framefree_machine": 1},
     }
-    assert brief(data) == "Noise (x 0.1, list 1, 2.5, machine arm)"
+    assert brief(data) == "Noise (x 0.1, list 1, 2.5, path a function, machine arm)"
     assert len(brief(list(range(1000)))) == 280
 
 
@@ -99,6 +101,7 @@ def test_metrics_have_names_and_units():
     assert metric_name("top_speed_rad_per_s") == ("top speed", "rad/s")
     assert metric_name("torque_max_nm") == ("torque max", "Nm")
     assert metric_name("speedup") == ("speedup", "")
+    assert metric_name("rate_error_2_ms") == ("rate error at 2 ms", "")
     assert metric_name("mujoco_error_rad") == ("MuJoCo error", "rad")
 
 

@@ -296,7 +296,7 @@ def _stored(content: dict[str, Any], data: list[str]) -> str:
 def _simulated(page: Page) -> str:
     parts = [_settings(page.settings)]
     parts += [_run(name, run, i == 0) for i, (name, run) in enumerate(page.runs.items())]
-    parts += [_machine(run) for run in _with_different_machines(page.runs)]
+    parts += _machines(_with_different_machines(page.runs))
     return "\n".join(part for part in parts if part)
 
 
@@ -324,18 +324,24 @@ def _run(name: str, run: Run, first: bool) -> str:
     )
 
 
-def _with_different_machines(runs: Mapping[str, Run]) -> list[Run]:
-    shown: list[Run] = []
-    for run in runs.values():
-        if run.machine is not None and all(run.machine != other.machine for other in shown):
-            shown.append(run)
+def _with_different_machines(runs: Mapping[str, Run]) -> dict[str, Run]:
+    shown: dict[str, Run] = {}
+    for name, run in runs.items():
+        if run.machine is not None and all(run.machine != one.machine for one in shown.values()):
+            shown[name] = run
     return shown
 
 
-def _machine(run: Run) -> str:
-    machine = drawn_machine(run)
-    name = escape(machine.name or "the machine")
-    return (
-        f'<details class="card"><summary>{name}: bodies, joints, masses'
-        f"</summary><pre>{escape(machine_text(machine))}</pre></details>"
-    )
+def _machines(runs: Mapping[str, Run]) -> list[str]:
+    """Return what machines consist of; those of one name are told apart by a run."""
+    machines = {run: drawn_machine(one) for run, one in runs.items()}
+    names = {run: machine.name or "the machine" for run, machine in machines.items()}
+    found = []
+    for run, machine in machines.items():
+        again = list(names.values()).count(names[run]) > 1
+        of = f" (run <code>{escape(run)}</code>)" if again else ""
+        found.append(
+            f'<details class="card"><summary>{escape(names[run])}{of}: bodies, joints, masses'
+            f"</summary><pre>{escape(machine_text(machine))}</pre></details>"
+        )
+    return found

@@ -104,11 +104,17 @@ NAMES = {
 
 
 def metric_name(key: str) -> tuple[str, str]:
-    """Return the name of a metric for people, and its unit: "end rms" and "m" of "end_rms_m"."""
+    """Return the name of a metric for people, and its unit: "end rms" and "m" of "end_rms_m".
+
+    A number before the unit is part of the name: "error at 2 ms" of "error_2_ms".
+    """
     if key == "wall_seconds":
         return "time on the clock", "s"
     for suffix, unit in UNITS.items():
         name = key.removesuffix(f"_{suffix}")
+        where = re.fullmatch(r"(.+)_(\d+)", name) if name != key else None
+        if where:
+            return f"{_in_words(where[1])} at {where[2]} {unit}", ""
         if name != key:
             return _in_words(name), unit
     return _in_words(key), ""
@@ -154,7 +160,8 @@ def _brief(value: Any) -> str:
         if "framefree_machine" in value or "not_recorded" in value:
             return str(value.get("name") or "a machine")
         kind = value.get("type", "")
-        items = {k: v for k, v in value.items() if k not in ("type", "name") and v is not None}
+        left_out = ("type", "name")
+        items = {k: v for k, v in value.items() if k not in left_out and v not in (None, [], ())}
         inner = ", ".join(f"{key} {_brief(item)}" for key, item in items.items())
         return f"{kind} ({inner})" if kind and inner else kind or inner
     if isinstance(value, list | tuple):
@@ -163,5 +170,5 @@ def _brief(value: Any) -> str:
         )
     if isinstance(value, str):
         # Functions are recorded by where they were written, which tells a reader nothing.
-        return "a function" if re.search(r"<(lambda|locals)>", value) else value
+        return "a function" if re.search(r"<(lambda|locals|[\w.]+\.\w+)>", value) else value
     return number(value, 6) if isinstance(value, float) else str(value)

@@ -206,7 +206,7 @@ def _figures(both: BesidePrinted, errors: BodyErrors) -> tuple[Figure, ...]:
             logarithmic=True, caption="A push acts at 7 s.",
         ),
         Figure.over_time(
-            "Largest attitude error of a body", "angle (degree)", t,
+            "Largest attitude error of a body", "angle (deg)", t,
             {word: positive(errors[key][1].max(axis=1)) for key, word in both.words.items()},
             logarithmic=True,
         ),

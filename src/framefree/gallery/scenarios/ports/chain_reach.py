@@ -333,7 +333,7 @@ class _ReachCase:
                 logarithmic=True, caption="Pulses at 6 s and 9 s push it off; it returns.",
             ),
             Figure.over_time(
-                f"{n} bodies: attitude error of the end", "error (degree)", t,
+                f"{n} bodies: attitude error of the end", "error (deg)", t,
                 {word: positive(self._errors[key][1]) for key, word in shown.items()},
                 logarithmic=True,
             ),

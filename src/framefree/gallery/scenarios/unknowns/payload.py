@@ -65,7 +65,7 @@ class Payload(Scenario):
     pick : float
         When it is picked up, s.
     duration : float
-        s.
+        How long to simulate, s.
     dt : float
         Step of the integrator, s.
 

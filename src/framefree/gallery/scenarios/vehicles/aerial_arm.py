@@ -75,7 +75,7 @@ class AerialArm(VehicleArmScenario):
     seed : int
         Of gusts and noise.
     duration : float
-        s; 11 or more.
+        How long to simulate, s; 11 or more.
     dt : float
         Step, s.
     plant : str

@@ -41,7 +41,7 @@ class RoverArm(VehicleArmScenario):
     Parameters
     ----------
     duration : float
-        s. The second pose is reached after five sixths of it.
+        How long to simulate, s. The second pose is reached after five sixths of it.
     dt : float
         Step, s.
 

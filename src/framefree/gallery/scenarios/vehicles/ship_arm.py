@@ -61,7 +61,7 @@ class ShipArm(VehicleArmScenario):
     seed : int
         Of the waves.
     duration : float
-        s.
+        How long to simulate, s.
     dt : float
         Step and control period, s.
 

@@ -44,7 +44,7 @@ class SpaceArm(VehicleArmScenario):
     Parameters
     ----------
     duration : float
-        s. The second pose is reached at nine tenths of it.
+        How long to simulate, s. The second pose is reached at nine tenths of it.
     dt : float
         Step, s.
     mujoco_s : float

@@ -93,11 +93,26 @@
     const axis = {gridcolor: "#e9edf1", zerolinecolor: "#e9edf1", showbackground: false,
                   nticks: 6, showspikes: false};
     const {xaxis, yaxis, zaxis, showlegend} = data.layout;
+    // An axis that is short beside the longest one has room for few labels.
+    const span = (name) => {
+      let low = Infinity, high = -Infinity;
+      for (const trace of traces) {
+        for (const value of trace[name]) {
+          if (value < low) low = value;
+          if (value > high) high = value;
+        }
+      }
+      return Math.max(high - low, 0);
+    };
+    const spans = ["x", "y", "z"].map(span);
+    const [xticks, yticks, zticks] = spans.map(
+      (one) => ({nticks: Math.max(Math.round(6 * one / Math.max(...spans, 1e-30)), 2)}));
     const layout = {
       font: FONT, paper_bgcolor: "rgba(0,0,0,0)", modebar: TOOLBAR, showlegend,
       margin: {l: 0, r: 0, t: 10, b: 0},
       legend: {orientation: "h", y: 1.0, yanchor: "bottom", x: 0, font: {size: 12}},
-      scene: {xaxis: {...axis, ...xaxis}, yaxis: {...axis, ...yaxis}, zaxis: {...axis, ...zaxis},
+      scene: {xaxis: {...axis, ...xticks, ...xaxis}, yaxis: {...axis, ...yticks, ...yaxis},
+              zaxis: {...axis, ...zticks, ...zaxis},
               aspectmode: "data", dragmode: "orbit",
               camera: {eye: {x: 1.2, y: -1.75, z: 0.95}, center: {x: 0, y: 0, z: -0.12}}},
     };
