@@ -45,7 +45,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Quantity:
+class ComparedQuantity:
     """What was recorded under one name and in one unit.
 
     Attributes
@@ -102,7 +102,7 @@ def trajectories(a: Run, b: Run) -> list[tuple[Run, Run]]:
     return [(one_trajectory(a, k), one_trajectory(b, k)) for k in range(count)]
 
 
-def quantities(pairs: list[tuple[Run, Run]]) -> list[Quantity]:
+def quantities(pairs: list[tuple[Run, Run]]) -> list[ComparedQuantity]:
     """Return what both runs recorded, given their trajectories in pairs."""
     return [quantity for channel in _shared(*pairs[0]) for quantity in _of_channel(channel, pairs)]
 
@@ -119,7 +119,7 @@ def _shared(a: Run, b: Run) -> list[Channel]:
     ]
 
 
-def _of_channel(channel: Channel, pairs: list[tuple[Run, Run]]) -> list[Quantity]:
+def _of_channel(channel: Channel, pairs: list[tuple[Run, Run]]) -> list[ComparedQuantity]:
     """Return the quantities of a channel, one for each of its units."""
     arrays = [[_array(channel, run).reshape(len(run), -1) for run in pair] for pair in pairs]
     columns: dict[str, list[int]] = {}
@@ -149,7 +149,7 @@ def _of_channel(channel: Channel, pairs: list[tuple[Run, Run]]) -> list[Quantity
         span = float(np.ptp(values)) if len(values) else 0.0
         size = float(np.abs(values).max(initial=0.0))
         name = _name(channel) + (f" ({unit})" if unit and len(columns) > 1 else "")
-        found.append(Quantity(name, channel.name, unit, entries, span, size, worst))
+        found.append(ComparedQuantity(name, channel.name, unit, entries, span, size, worst))
     return found
 
 

@@ -11,8 +11,8 @@ from framefree.look.report.apart import (
     OF_SIZE,
     OF_SPAN,
     ROUNDING,
+    ComparedQuantity,
     Entry,
-    Quantity,
     quantities,
     trajectories,
 )
@@ -134,7 +134,7 @@ def compare(first: Record, second: Record, meanings: Mapping[str, str] | None = 
         Difference(name, first.metrics.get(name), second.metrics.get(name))
         for name in dict.fromkeys((*first.metrics, *second.metrics))
     )
-    found: list[tuple[str, Quantity, Figure | None]] = []
+    found: list[tuple[str, ComparedQuantity, Figure | None]] = []
     signals: dict[str, float] = {}
     notes: list[str] = []
     pairs = _pairs(first, second)
@@ -208,7 +208,7 @@ def _of_many(lead: str, a: Run, b: Run, count: int) -> str:
     )
 
 
-def _summary(found: list[tuple[str, Quantity, Figure | None]]) -> str:
+def _summary(found: list[tuple[str, ComparedQuantity, Figure | None]]) -> str:
     """Return how many quantities differ, in a sentence."""
     if not found:
         return "Both have recorded nothing in common."
@@ -232,7 +232,7 @@ def _label(column: str) -> str:
 
 
 def _overlay(
-    title: str, quantity: Quantity, labels: tuple[str, str], many: list[tuple[Run, Run]]
+    title: str, quantity: ComparedQuantity, labels: tuple[str, str], many: list[tuple[Run, Run]]
 ) -> Figure:
     """Return the figure of a quantity with both runs in it: the entries that differ most."""
     pair = many[quantity.trajectory]
@@ -301,17 +301,17 @@ def _row(d: Difference, meaning: str) -> tuple[str, ...]:
     return name, _text(d.first, unit), _text(d.second, unit), sign + change, meaning
 
 
-def _quantity_tables(found: list[tuple[str, Quantity]]) -> tuple[Table, ...]:
+def _quantity_tables(found: list[tuple[str, ComparedQuantity]]) -> tuple[Table, ...]:
     """Return tables of what was recorded, what differs first."""
 
-    def row(title: str, quantity: Quantity) -> tuple[str, ...]:
+    def row(title: str, quantity: ComparedQuantity) -> tuple[str, ...]:
         entry, unit = quantity.farthest, quantity.unit
         if math.isnan(entry.apart):
             return title, "no time in common", "–", entry.name or "–"
         share = "–" if quantity.span == 0 else f"{number(100 * quantity.share, 3)} %"
         return title, f"{number(entry.apart, 4)} {unit}".rstrip(), share, entry.name or "–"
 
-    def folded(title: str, rows: list[tuple[str, Quantity]]) -> Table:
+    def folded(title: str, rows: list[tuple[str, ComparedQuantity]]) -> Table:
         return Table(title, head, tuple(row(*item) for item in rows), folded=True)
 
     head = ("", "largest difference", "of its span", "where")
