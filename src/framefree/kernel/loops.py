@@ -183,8 +183,9 @@ class Calls:
     @property
     def listed(self) -> CallList:
         """The program as it is now."""
-        data = self.inputs, self.outputs, self._calls, self._kinds, self._zeros
-        return CallList(self.name, *map(tuple, data), self._slots)
+        ports = tuple(self.inputs), tuple(self.outputs)
+        calls, kinds, zeros = tuple(self._calls), tuple(self._kinds), tuple(self._zeros)
+        return CallList(self.name, *ports, calls, kinds, zeros, self._slots)
 
     @property
     def latest(self) -> tuple[Block, ...]:
@@ -269,11 +270,11 @@ class Calls:
             (graphs[call.variant], places(call.inputs), places(call.outputs))
             for call in self._calls
         )
-        ports = [
+        inputs, outputs = (
             [(port, block.start) for port, block in ports] for ports in (self.inputs, self.outputs)
-        ]
+        )
         target = host(lanes)
-        binary, layout = fused_object(written_out(*ports, calls), target)
+        binary, layout = fused_object(written_out(inputs, outputs, calls), target)
         code = load_object(binary, target)
         return self._kernel(Caller(self.name, *self.listed.ports, code, layout))
 

@@ -57,8 +57,10 @@ class RolloutRunner(Runner):
 
     def _is_long(self, precision: Precision) -> bool:
         """Tell whether a step by an explicit integrator is a program of calls."""
-        explicit = isinstance(self.integrator, ExplicitIntegrator)
-        return explicit and precision == "double" and is_long(self.loop, self.integrator)
+        integrator = self.integrator
+        if not isinstance(integrator, ExplicitIntegrator) or precision != "double":
+            return False
+        return is_long(self.loop, integrator)
 
     def advance(self, state: LoopStates, first: int, count: int, every: int) -> KeptRows:
         """Move on by `count` steps of the loop from its step `first`."""
