@@ -267,7 +267,7 @@ class Calls:
                 raise CompileError(f"`{name}` is a routine, whose loops cannot be written out")
         graphs = [program.graph for program in NativeCalls(self.listed).laid_out]
         calls = (
-            (graphs[call.variant], places(call.inputs), places(call.outputs))
+            (graphs[call.variant], places(call.inputs), [one.start for one in call.outputs])
             for call in self._calls
         )
         inputs, outputs = (
