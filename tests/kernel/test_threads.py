@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 import framefree as ff
-from framefree.kernel import threads
+from framefree.kernel.agreed import MOST_THREADS
+from framefree.kernel.call import Caller
+from framefree.kernel.sharing import LEFT, LINE, PATIENCE, sharing
 from framefree.kernel.threads import split
 
 PORTS = (ctypes.c_ssize_t * 3)()
@@ -83,13 +85,33 @@ def test_all_threads_take_part():
     assert len(seen) == 2
 
 
-def test_a_thread_that_waits_takes_the_next_batch(monkeypatch):
-    monkeypatch.setattr(threads, "LOOKS", 2 * 10**7)  # about a second
-    threads._helpers.cache_clear()
-    ours = threads._helpers(os.getpid())
-    made, helpers = [], set()
-    pool = ours._pool
-    monkeypatch.setattr(pool, "submit", lambda *a, f=pool.submit: made.append(f(*a)))
+@pytest.fixture
+def patience():
+    """A function that sets for how long a helper looks for work; helpers from before have left."""
+
+    def set_patience(seconds):
+        wait_until(lambda: states_of_helpers() == {LEFT})
+        sharing().set_patience(seconds)
+
+    yield set_patience
+    sharing().set_patience(PATIENCE)
+
+
+def states_of_helpers():
+    return set(sharing().mailboxes[::LINE])
+
+
+def wait_until(true):
+    limit = time.monotonic() + 60
+    while not true() and time.monotonic() < limit:
+        time.sleep(1e-3)
+    assert true()
+
+
+def test_a_thread_that_waits_takes_the_next_batch(patience):
+    """Its identity would be another, had it left and another come."""
+    patience(1.0)
+    helpers = set()
 
     def batch():
         seen = set()
@@ -103,8 +125,7 @@ def test_a_thread_that_waits_takes_the_next_batch(monkeypatch):
 
     for _ in range(20):
         helpers |= batch()
-    threads._helpers.cache_clear()
-    assert len(helpers) == len(made) == 1
+    assert len(helpers) == 1
 
 
 @pytest.fixture(scope="module")
@@ -153,16 +174,39 @@ def test_a_kernel_may_go_while_its_helper_waits():
         del kernel
 
 
-def test_a_helper_that_is_forgotten_leaves(monkeypatch):
-    """As an interrupt between choosing a helper and handing it a job leaves it."""
-    monkeypatch.setattr(threads, "LOOKS", 10)
-    ours = threads._Helpers()
-    helper = ours._one()
-    limit = time.monotonic() + 60
-    while not helper.left and time.monotonic() < limit:
-        time.sleep(1e-3)
-    assert helper.left
-    ours._pool.shutdown(wait=True)  # its thread is free
+def test_helpers_leave_when_nothing_comes(kernel):
+    kernel(np.zeros((3000, 3)), threads=2)
+    wait_until(lambda: states_of_helpers() == {LEFT})
+
+
+def test_threads_are_shared_from_native_code(kernel, monkeypatch):
+    """Once the code that shares is there, a call with threads does not come to Python."""
+    states = np.random.default_rng(0).normal(size=(5000, 3))
+    expected = kernel(states, threads=2)
+
+    def left(*_, **__):
+        raise AssertionError("the call left native code")
+
+    monkeypatch.setattr(Caller, "__call__", left)
+    result = np.empty_like(expected)
+    for threads in (1, 2, 3, MOST_THREADS):
+        np.testing.assert_array_equal(kernel(states, threads=threads), expected)
+        kernel(x=states, threads=threads, out=result)
+        np.testing.assert_array_equal(result, expected)
+        assert kernel(states[:0], threads=threads).shape == (0, 3)
+        np.testing.assert_array_equal(kernel(states[0], threads=threads), expected[0])
+
+
+@pytest.mark.parametrize("threads", [0, -1, 2.0, True, "2", None, -(10**30)])
+def test_what_is_no_number_of_threads_is_refused(kernel, threads):
+    with pytest.raises(ValueError, match="`threads` must be a positive whole number"):
+        kernel(np.zeros((100, 3)), threads=threads)
+
+
+@pytest.mark.parametrize("threads", [MOST_THREADS + 1, 10**30])
+def test_more_threads_than_there_can_be(kernel, threads):
+    states = np.random.default_rng(0).normal(size=(50_000, 3))
+    np.testing.assert_array_equal(kernel(states, threads=threads), kernel(states))
 
 
 def test_what_a_helper_works_on_is_waited_for():

@@ -12,11 +12,12 @@ from framefree.kernel.graph import Port
 INTERPRETER = (
     "PyArray_Type",
     "PyFloat_Type",
+    "PyLong_Type",
     "PyTuple_Type",
     "float64",
     "out",
     "threads",
-    "one",
+    "sharing",
     "PyArray_New",
     "PyObject_Vectorcall",
     "PyTuple_New",
@@ -24,6 +25,8 @@ INTERPRETER = (
     "Py_IncRef",
     "Py_DecRef",
     "PyErr_NoMemory",
+    "PyErr_Clear",
+    "PyLong_AsSsize_t",
     "PyEval_SaveThread",
     "PyEval_RestoreThread",
     "PyMem_RawMalloc",
@@ -44,6 +47,8 @@ DATA, NDIM, DIMENSIONS, DESCR, FLAGS = 0, 8, 16, 40, 48
 CONTIGUOUS_ALIGNED, WRITEABLE = 0x0001 | 0x0100, 0x0400
 # A port's record: the address of its first row, doubles from row to row, doubles from step to step.
 PORT = 24
+# Threads that work on one batch at most.
+MOST_THREADS = 64
 # Fields of the plan of a roll-out: four integers, then two doubles.
 PLAN = {name: 8 * k for k, name in enumerate(("begin", "end", "every", "records", "t0", "dt"))}
 SUFFIX = "_next"

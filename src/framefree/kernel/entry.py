@@ -3,9 +3,9 @@
 ``entry(self, arguments, count, keywords)`` follows CPython's fast call convention. Where every
 argument, by position or by name, is exactly what the kernel works on (a NumPy array of doubles,
 contiguous, of the single shape or a batch of it) it allocates the results or takes those of
-``out=``, runs and returns. Anything else, several threads and large results among it, it hands to
-`self`, a Python callable that converts, checks and complains: no error is raised here except for
-lack of memory.
+``out=``, runs on as many threads as asked for, and returns. Anything else, large results and the
+first call with threads among it, it hands to `self`, a Python callable that converts, checks and
+complains: no error is raised here except for lack of memory.
 
 The layout of NumPy's array object that is used here is checked once per process (`interpreter.py`).
 """
@@ -16,6 +16,7 @@ from framefree.kernel.agreed import (
     DESCR,
     DIMENSIONS,
     FLAGS,
+    MOST_THREADS,
     NDIM,
     PORT,
     WRITEABLE,
@@ -36,7 +37,7 @@ def define_entry(module: Module, program: KernelProgram, header: int) -> None:
     inputs, outputs = program.graph.inputs, program.graph.outputs
     records = code.put(f"alloca [{PORT * (len(inputs) + len(outputs))} x i8], align 16")
     module.space("names", len(inputs))
-    values, out = _order_arguments(code, len(inputs), header)
+    values, out, threads = _order_arguments(code, len(inputs), header)
     batch = _check_arguments(code, inputs, values, records, header)
     single = code.put(f"icmp eq i64 {batch}, -1")
     rows = code.put(f"select i1 {single}, i64 1, i64 {batch}")
@@ -53,12 +54,12 @@ def define_entry(module: Module, program: KernelProgram, header: int) -> None:
         arrays.append(array)
         data = code.load("ptr", code.offset(array, header + DATA))
         _record(code, records, index, data, str(port.size))
-    _run(code, program, records, rows, arrays)
+    _run(code, program, records, (rows, threads), arrays)
     _return(code, arrays)
 
     code.label("given")
     answer = _take_results(code, program, out, records, (batch, rows), header)
-    _run(code, program, records, rows, [])
+    _run(code, program, records, (rows, threads), [])
     code.do(f"call void {code.external('Py_IncRef')}(ptr {answer})")
     code.do(f"ret ptr {answer}")
 
@@ -78,8 +79,10 @@ def _require(code: Code, condition: str) -> None:
     code.label(held)
 
 
-def _order_arguments(code: Code, size: int, header: int) -> tuple[str, str]:
-    """Return where the values of all inputs stand in order, and ``out``, null where not given."""
+def _order_arguments(code: Code, size: int, header: int) -> tuple[str, str, str]:
+    """Return where the values of all inputs stand in order, ``out`` or null, and ``threads``."""
+    threads = code.put("alloca i64, align 8")
+    code.store("i64", "1", threads)
     ordered = code.put(f"alloca [{size + 1} x ptr], align 8")
     last = code.offset(ordered, size, 8)
     plain, named, ready = (code.fresh(p) for p in ("plain", "named", "ready"))
@@ -99,7 +102,7 @@ def _order_arguments(code: Code, size: int, header: int) -> tuple[str, str]:
         code.store(
             "ptr", code.load("ptr", code.offset("%arguments", k, 8)), code.offset(ordered, k, 8)
         )
-    _place_keywords(code, ordered, size, header)
+    _place_keywords(code, ordered, size, threads, header)
     for index in range(size):
         value = code.load("ptr", code.offset(ordered, index, 8))
         _require(code, code.put(f"icmp ne ptr {value}, null"))
@@ -111,11 +114,12 @@ def _order_arguments(code: Code, size: int, header: int) -> tuple[str, str]:
     return (
         code.put(f"phi ptr [ %arguments, %{plain_block} ], [ {ordered}, %{named_block} ]"),
         code.put(f"phi ptr [ null, %{plain_block} ], [ {out}, %{named_block} ]"),
+        code.load("i64", threads),
     )
 
 
-def _place_keywords(code: Code, ordered: str, size: int, header: int) -> None:
-    """Put every named value where it belongs; ``out`` comes last, and one thread is no news."""
+def _place_keywords(code: Code, ordered: str, size: int, number: str, header: int) -> None:
+    """Put every named value where it belongs; ``out`` comes last, ``threads`` goes to `number`."""
     count = code.load("i64", code.offset("%keywords", header))
     with code.loop(0, count) as k:
         name = code.load("ptr", code.offset(code.offset("%keywords", ITEMS), k, 8))
@@ -140,9 +144,27 @@ def _place_keywords(code: Code, ordered: str, size: int, header: int) -> None:
         code.jump(threads)
         code.label(threads)
         _require(code, code.put(f"icmp eq ptr {name}, {code.external('threads')}"))
-        _require(code, code.put(f"icmp eq ptr {value}, {code.external('one')}"))
+        code.store("i64", _number_of_threads(code, value, header), number)
         code.jump(placed)
         code.label(placed)
+
+
+def _number_of_threads(code: Code, value: str, header: int) -> str:
+    """Take a Python integer from one to the most that native code shares rows among.
+
+    More than one only if the code that shares is there: the first call that asks for it leaves.
+    """
+    kind = code.load("ptr", code.offset(value, header - 8))
+    _require(code, code.put(f"icmp eq ptr {kind}, {code.external('PyLong_Type')}"))
+    threads = code.put(f"call i64 {code.external('PyLong_AsSsize_t')}(ptr {value})")
+    code.do(f"call void {code.external('PyErr_Clear')}()")  # it may be beyond all machine numbers
+    _require(code, code.put(f"icmp sge i64 {threads}, 1"))
+    _require(code, code.put(f"icmp sle i64 {threads}, {MOST_THREADS}"))
+    share = code.load("i64", code.external("sharing"))
+    ready = code.put(f"icmp ne i64 {share}, 0")
+    one = code.put(f"icmp eq i64 {threads}, 1")
+    _require(code, code.put(f"or i1 {ready}, {one}"))
+    return threads
 
 
 def _check_arguments(
@@ -309,25 +331,48 @@ def _release(code: Code, arrays: list[str]) -> None:
         code.do(f"call void {code.external('Py_DecRef')}(ptr {array})")
 
 
-def _run(code: Code, program: KernelProgram, records: str, rows: str, arrays: list[str]) -> None:
-    """Run, letting other Python threads work meanwhile if it takes long.
+def _run(
+    code: Code,
+    program: KernelProgram,
+    records: str,
+    sizes: tuple[str, str],
+    arrays: list[str],
+) -> None:
+    """Run so many rows on so many threads; let other Python threads work if that takes long.
 
     If there is no memory for the workspace, release the arrays and leave with the error.
     """
+    rows, threads = sizes
     limit = max(RELEASE * code.lanes // max(program.weight, 1), 1)
-    long, brief, joined = (code.fresh(p) for p in ("long", "brief", "joined"))
+    several, alone, long, brief, joined = (
+        code.fresh(p) for p in ("several", "alone", "long", "brief", "joined")
+    )
     run = f"call i32 @run(ptr {records}, i64 0, i64 {rows})"
+    more = code.put(f"icmp sgt i64 {threads}, 1")
+    code.do(f"br i1 {more}, label %{several}, label %{alone}")
+    code.label(several)
+    desk = code.external("sharing")
+    grain = program.groups(code.module.target.width) * code.lanes
+    shared_state = _unlocked(
+        code,
+        f"call i32 {code.load('ptr', desk)}(ptr {desk}, ptr @run, ptr {records}, ptr null, "
+        f"i64 {rows}, i64 {grain}, i64 {threads})",
+    )
+    several_block = code.block
+    code.jump(joined)
+    code.label(alone)
     code.do(f"br i1 {code.put(f'icmp sgt i64 {rows}, {limit}')}, label %{long}, label %{brief}")
     code.label(long)
-    thread = code.put(f"call ptr {code.external('PyEval_SaveThread')}()")
-    slow_state = code.put(run)
-    code.do(f"call void {code.external('PyEval_RestoreThread')}(ptr {thread})")
+    slow_state = _unlocked(code, run)
     code.jump(joined)
     code.label(brief)
     state = code.put(run)
     code.jump(joined)
     code.label(joined)
-    state = code.put(f"phi i32 [ {slow_state}, %{long} ], [ {state}, %{brief} ]")
+    state = code.put(
+        f"phi i32 [ {shared_state}, %{several_block} ], [ {slow_state}, %{long} ], "
+        f"[ {state}, %{brief} ]"
+    )
     failed, done = code.fresh("failed"), code.fresh("done")
     bad = code.put(f"icmp ne i32 {state}, 0")
     code.do(f"br i1 {bad}, label %{failed}, label %{done}")
@@ -336,6 +381,14 @@ def _run(code: Code, program: KernelProgram, records: str, rows: str, arrays: li
     code.put(f"call ptr {code.external('PyErr_NoMemory')}()")
     code.do("ret ptr null")
     code.label(done)
+
+
+def _unlocked(code: Code, call: str) -> str:
+    """Call a function while other Python threads may run."""
+    thread = code.put(f"call ptr {code.external('PyEval_SaveThread')}()")
+    state = code.put(call)
+    code.do(f"call void {code.external('PyEval_RestoreThread')}(ptr {thread})")
+    return state
 
 
 def _return(code: Code, arrays: list[str]) -> None:

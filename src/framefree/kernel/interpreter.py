@@ -27,6 +27,10 @@ from framefree.kernel.agreed import (
 HEADER = object.__basicsize__
 _API = {"PyArray_Type": 2, "PyArray_New": 93}  # places in NumPy's table of C functions
 OUT, THREADS = sys.intern("out"), sys.intern("threads")
+SHARING = (ctypes.c_ssize_t * 8)()
+"""What compiled code needs to share rows among threads, filled when threads are first asked for:
+the address of `share_rows`, the number of helpers, how often one looks for work, a function that
+sleeps and its argument, the helpers' mailboxes, and two functions for threads (`sharing.py`)."""
 _METH_FASTCALL_KEYWORDS = 0x0080 | 0x0002
 
 
@@ -45,7 +49,7 @@ def addresses() -> "ctypes.Array[ctypes.c_void_p]":
     places = {name: _numpy_function(place) for name, place in _API.items()}
     places["float64"] = id(np.dtype(np.float64))
     places["out"], places["threads"] = id(OUT), id(THREADS)
-    places["one"] = id(1)  # small integers exist once
+    places["sharing"] = ctypes.addressof(SHARING)
     for name in LIBM:
         places[name] = _function_address(_math_library(), name)
     for name in EXTERNALS:

@@ -1,34 +1,49 @@
-"""Native code by which threads share work without the interpreter, and so without its lock.
+"""Native code by which threads share rows without the interpreter, and so without its lock.
 
 A thread that waits for the interpreter's lock sleeps, and on a virtual machine wakes 60 to 130
 microseconds later: as long as a small batch takes. Here helpers look at a word of memory for a
 while after their work is done, take up the next batch at once, and share its ranges with the
-caller by an atomic counter.
+caller by an atomic counter. Compiled code calls `share_rows` by itself (`entry.py`).
+
+A helper has a mailbox, whose state goes round: it has LEFT, or is IDLE; a caller has CHOSEN it,
+writes a job there and has HANDED it; the helper has TAKEN it, and is DONE; the caller sees that,
+and it is IDLE again. From HANDED a caller may go back to IDLE, if no work is left. Nobody but the
+helper leaves IDLE for LEFT, nobody but the caller who has chosen it touches it until it is IDLE
+again.
 """
 
 import ctypes
 import functools
-import itertools
+import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any
 
 import llvmlite.binding as llvm
 
+from framefree.kernel.agreed import MOST_THREADS
+from framefree.kernel.interpreter import SHARING
 from framefree.kernel.native import compile_object, load_engine
 from framefree.kernel.target import host
 
-IDLE, HANDED, TAKEN, LEFT, CHOSEN = range(5)
-"""States of a mailbox: its helper waits, work lies in it, the helper is at work, it has left, it
-waits for work that somebody has promised."""
+LEFT = 3
+"""State of a mailbox whose helper has left."""
+LINE = 8
+"""Words of a mailbox: state, address of a job, number of the thread in it, patience; and the rest
+of a line of the cache, so that mailboxes do not disturb each other."""
+SHARES = 4
+"""Ranges for each thread."""
+PATIENCE = 5e-4
+"""Seconds for which a thread looks for more work before it goes to sleep, or leaves."""
 
 ASSEMBLY = """
 ; A job: threads, function, ports, plan or null, failures; for each thread the next and the last of
 ; its ranges; and the bounds of all ranges.
 ; Works on the ranges of a thread, then on what others have left of theirs: in the next batch the
 ; same rows come to the same thread, which has them in its cache.
-define void @take(ptr %job, i64 %thread) nounwind {
+define internal void @take(ptr %job, i64 %thread) nounwind {
 entry:
   %threads = load i64, ptr %job
   %function_at = getelementptr i64, ptr %job, i64 1
@@ -41,7 +56,6 @@ entry:
   %shares = getelementptr i64, ptr %job, i64 5
   %twice = mul i64 %threads, 2
   %bounds = getelementptr i64, ptr %shares, i64 %twice
-  %plain = icmp eq ptr %plan, null
   br label %one
 one:
   %done = phi i64 [ 0, %entry ], [ %more, %next ]
@@ -61,15 +75,7 @@ work:
   %first = load i64, ptr %first_at
   %last_at = getelementptr i64, ptr %first_at, i64 1
   %last = load i64, ptr %last_at
-  br i1 %plain, label %rows, label %steps
-rows:
-  %rows_code = call i32 %function(ptr %ports, i64 %first, i64 %last)
-  br label %worked
-steps:
-  %steps_code = call i32 %function(ptr %ports, i64 %first, i64 %last, ptr %plan)
-  br label %worked
-worked:
-  %code = phi i32 [ %rows_code, %rows ], [ %steps_code, %steps ]
+  %code = call i32 @work(ptr %function, ptr %ports, ptr %plan, i64 %first, i64 %last)
   %wide = sext i32 %code to i64
   %before = atomicrmw or ptr %failures, i64 %wide monotonic
   br label %turn
@@ -81,14 +87,75 @@ all:
   ret void
 }
 
-; A mailbox: its state, the address of a job, the number of the thread in that job.
-; Puts a job into mailboxes whose helpers were chosen, works on it as these do, and returns when
-; all are done: nothing of the job is read afterwards. There is no way out in between, so that an
-; interrupt comes before or after.
-define void @share(
-  ptr %job, ptr %mailboxes, i64 %count, i64 %looks, ptr %sleep, i32 %time
+; Calls a function on a range, with a plan if there is one.
+define internal i32 @work(
+  ptr %function, ptr %ports, ptr %plan, i64 %first, i64 %last
 ) nounwind {
 entry:
+  %plain = icmp eq ptr %plan, null
+  br i1 %plain, label %rows, label %steps
+rows:
+  %rows_code = call i32 %function(ptr %ports, i64 %first, i64 %last)
+  ret i32 %rows_code
+steps:
+  %steps_code = call i32 %function(ptr %ports, i64 %first, i64 %last, ptr %plan)
+  ret i32 %steps_code
+}
+
+; Chooses so many helpers, who wait or are begun now; returns how many it got.
+define internal i64 @choose(ptr %desk, i64 %wanted, ptr %chosen) nounwind {
+entry:
+  %slots_at = getelementptr i64, ptr %desk, i64 1
+  %slots = load i64, ptr %slots_at
+  %looks_at = getelementptr i64, ptr %desk, i64 2
+  %looks = load i64, ptr %looks_at
+  %table_at = getelementptr i64, ptr %desk, i64 5
+  %table = load ptr, ptr %table_at
+  br label %head
+head:
+  %k = phi i64 [ 0, %entry ], [ %following, %next ]
+  %found = phi i64 [ 0, %entry ], [ %found_now, %next ]
+  %lacking = icmp slt i64 %found, %wanted
+  %left = icmp slt i64 %k, %slots
+  %on = and i1 %lacking, %left
+  br i1 %on, label %one, label %end
+one:
+  %word = mul i64 %k, 8
+  %mailbox = getelementptr i64, ptr %table, i64 %word
+  %idle = cmpxchg ptr %mailbox, i64 0, i64 4 acq_rel acquire
+  %was_idle = extractvalue { i64, i1 } %idle, 1
+  br i1 %was_idle, label %got, label %absent
+absent:
+  %gone = cmpxchg ptr %mailbox, i64 3, i64 4 acq_rel acquire
+  %was_gone = extractvalue { i64, i1 } %gone, 1
+  br i1 %was_gone, label %begin, label %next
+begin:
+  %patience_at = getelementptr i64, ptr %mailbox, i64 3
+  store i64 %looks, ptr %patience_at
+  %begun = call i1 @begin(ptr %desk, ptr %mailbox)
+  br i1 %begun, label %got, label %failed
+failed:
+  store atomic i64 3, ptr %mailbox release, align 8
+  br label %end
+got:
+  %place = getelementptr ptr, ptr %chosen, i64 %found
+  store ptr %mailbox, ptr %place
+  %found_more = add i64 %found, 1
+  br label %next
+next:
+  %found_now = phi i64 [ %found, %absent ], [ %found_more, %got ]
+  %following = add i64 %k, 1
+  br label %head
+end:
+  ret i64 %found
+}
+
+; Puts a job into mailboxes whose helpers were chosen, works on it as these do, and returns when
+; all are done: nothing of the job is read afterwards.
+define internal void @share(ptr %desk, ptr %job, ptr %mailboxes, i64 %count) nounwind {
+entry:
+  %looks_at = getelementptr i64, ptr %desk, i64 2
+  %looks = load i64, ptr %looks_at
   br label %head
 head:
   %k = phi i64 [ 0, %entry ], [ %more, %hand ]
@@ -102,7 +169,7 @@ hand:
   %thread_at = getelementptr i64, ptr %mailbox, i64 2
   %more = add i64 %k, 1
   store i64 %more, ptr %thread_at
-  %handed = cmpxchg ptr %mailbox, i64 4, i64 1 acq_rel acquire
+  store atomic i64 1, ptr %mailbox release, align 8
   br label %head
 own:
   call void @take(ptr %job, i64 0)
@@ -114,13 +181,14 @@ rest:
 withdraw:
   %other_at = getelementptr ptr, ptr %mailboxes, i64 %j
   %other = load ptr, ptr %other_at
-  %withdrawn = cmpxchg ptr %other, i64 1, i64 0 acq_rel acquire
-  br label %look
+  %pair = cmpxchg ptr %other, i64 1, i64 0 acq_rel acquire
+  %withdrawn = extractvalue { i64, i1 } %pair, 1
+  br i1 %withdrawn, label %finished, label %look
 look:
-  %turn = phi i64 [ 0, %withdraw ], [ %next, %wait ], [ %turn_slept, %slept ]
+  %turn = phi i64 [ 0, %withdraw ], [ %next, %wait ], [ %turn, %slept ]
   %state = load atomic i64, ptr %other acquire, align 8
-  %busy = icmp eq i64 %state, 2
-  br i1 %busy, label %patience, label %finished
+  %busy = icmp ne i64 %state, 5
+  br i1 %busy, label %patience, label %collect
 patience:
   %awake = icmp slt i64 %turn, %looks
   br i1 %awake, label %wait, label %slept
@@ -129,9 +197,16 @@ wait:
   %next = add i64 %turn, 1
   br label %look
 slept:
-  %turn_slept = phi i64 [ %turn, %patience ]
-  %ignored = call i32 %sleep(i32 %time)
+  %sleep_at = getelementptr i64, ptr %desk, i64 3
+  %sleep = load ptr, ptr %sleep_at
+  %time_at = getelementptr i64, ptr %desk, i64 4
+  %time = load i64, ptr %time_at
+  %short = trunc i64 %time to i32
+  %ignored = call i32 %sleep(i32 %short)
   br label %look
+collect:
+  store atomic i64 0, ptr %other release, align 8
+  br label %finished
 finished:
   %following = add i64 %j, 1
   br label %rest
@@ -139,22 +214,91 @@ end:
   ret void
 }
 
-; Chooses a helper that waits; tells whether it did.
-define i32 @choose(ptr %mailbox) nounwind {
+; Calls ``function(ports, first, last[, plan])`` on ranges that cover all rows, on this thread and
+; on up to so many in all. Ranges are multiples of `grain` rows, except the last. There are several
+; for each thread, and whoever is free takes the next: a thread that wakes late, or is held up,
+; costs little. Returns zero if all calls did. There is no way out in between, so that an interrupt
+; comes before or after.
+define i32 @share_rows(
+  ptr %desk, ptr %function, ptr %ports, ptr %plan, i64 %rows, i64 %grain, i64 %threads
+) nounwind {
 entry:
-  %pair = cmpxchg ptr %mailbox, i64 0, i64 4 acq_rel acquire
-  %chosen = extractvalue { i64, i1 } %pair, 1
-  %answer = zext i1 %chosen to i32
+  %job = alloca [WORDS x i64], align 64
+  %mailboxes = alloca [MOST x ptr], align 8
+  %less = sub i64 %grain, 1
+  %raised = add i64 %rows, %less
+  %pieces = sdiv i64 %raised, %grain
+  %few = icmp slt i64 %pieces, %threads
+  %useful = select i1 %few, i64 %pieces, i64 %threads
+  %many = icmp sgt i64 %useful, MOST
+  %wanted = select i1 %many, i64 MOST, i64 %useful
+  %helpers_wanted = sub i64 %wanted, 1
+  %helpers = call i64 @choose(ptr %desk, i64 %helpers_wanted, ptr %mailboxes)
+  %none = icmp eq i64 %helpers, 0
+  br i1 %none, label %alone, label %several
+alone:
+  %code = call i32 @work(ptr %function, ptr %ports, ptr %plan, i64 0, i64 %rows)
+  ret i32 %code
+several:
+  %all = add i64 %helpers, 1
+  store i64 %all, ptr %job
+  %function_at = getelementptr i64, ptr %job, i64 1
+  store ptr %function, ptr %function_at
+  %ports_at = getelementptr i64, ptr %job, i64 2
+  store ptr %ports, ptr %ports_at
+  %plan_at = getelementptr i64, ptr %job, i64 3
+  store ptr %plan, ptr %plan_at
+  %failures_at = getelementptr i64, ptr %job, i64 4
+  store i64 0, ptr %failures_at
+  %shares = getelementptr i64, ptr %job, i64 5
+  %twice = mul i64 %all, 2
+  %bounds = getelementptr i64, ptr %shares, i64 %twice
+  %fine = mul i64 %all, SHARES
+  %coarse = icmp slt i64 %pieces, %fine
+  %ranges = select i1 %coarse, i64 %pieces, i64 %fine
+  br label %owner
+owner:
+  %k = phi i64 [ 0, %several ], [ %k_next, %owner ]
+  %k_next = add i64 %k, 1
+  %begin_share = mul i64 %ranges, %k
+  %begin = sdiv i64 %begin_share, %all
+  %end_share = mul i64 %ranges, %k_next
+  %end = sdiv i64 %end_share, %all
+  %pair = mul i64 %k, 2
+  %begin_at = getelementptr i64, ptr %shares, i64 %pair
+  store i64 %begin, ptr %begin_at
+  %end_at = getelementptr i64, ptr %begin_at, i64 1
+  store i64 %end, ptr %end_at
+  %owners = icmp slt i64 %k_next, %all
+  br i1 %owners, label %owner, label %bound
+bound:
+  %b = phi i64 [ 0, %owner ], [ %b_next, %bound ]
+  %b_next = add i64 %b, 1
+  %up_to = mul i64 %pieces, %b
+  %piece = sdiv i64 %up_to, %ranges
+  %row = mul i64 %piece, %grain
+  %beyond = icmp sgt i64 %row, %rows
+  %place = select i1 %beyond, i64 %rows, i64 %row
+  %bound_at = getelementptr i64, ptr %bounds, i64 %b
+  store i64 %place, ptr %bound_at
+  %further = icmp sle i64 %b_next, %ranges
+  br i1 %further, label %bound, label %go
+go:
+  call void @share(ptr %desk, ptr %job, ptr %mailboxes, i64 %helpers)
+  %failures = load i64, ptr %failures_at
+  %failed = icmp ne i64 %failures, 0
+  %answer = zext i1 %failed to i32
   ret i32 %answer
 }
 
-; Works on what comes into a mailbox, and leaves when nothing has come for so many looks, or, if it
-; was chosen, for a thousand times as many.
-define void @serve(ptr %mailbox, i64 %looks) nounwind {
+; A helper: works on what comes into its mailbox, and leaves when nothing has come for so many looks.
+define internal ptr @serve(ptr %mailbox) nounwind {
 entry:
+  %looks_at = getelementptr i64, ptr %mailbox, i64 3
+  %looks = load i64, ptr %looks_at
   br label %look
 look:
-  %k = phi i64 [ 0, %entry ], [ %more, %wait ], [ 0, %work ], [ 0, %again ]
+  %k = phi i64 [ 0, %entry ], [ %more, %wait ], [ 0, %work ], [ 0, %leave ]
   %state = load atomic i64, ptr %mailbox acquire, align 8
   %handed = icmp eq i64 %state, 1
   br i1 %handed, label %claim, label %wait
@@ -168,30 +312,79 @@ work:
   %thread_at = getelementptr i64, ptr %mailbox, i64 2
   %thread = load i64, ptr %thread_at
   call void @take(ptr %job, i64 %thread)
-  store atomic i64 0, ptr %mailbox release, align 8
+  store atomic i64 5, ptr %mailbox release, align 8
   br label %look
 wait:
   PAUSE
   %more = add i64 %k, 1
-  %chosen = icmp eq i64 %state, 4
-  %longer = mul i64 %looks, 1000
-  %limit = select i1 %chosen, i64 %longer, i64 %looks
-  %patient = icmp slt i64 %more, %limit
+  %patient = icmp slt i64 %more, %looks
   br i1 %patient, label %look, label %leave
 leave:
-  %waits = icmp eq i64 %state, 0
-  %may = or i1 %waits, %chosen
-  br i1 %may, label %try, label %again
-try:
-  %left_pair = cmpxchg ptr %mailbox, i64 %state, i64 3 acq_rel acquire
+  %left_pair = cmpxchg ptr %mailbox, i64 0, i64 3 acq_rel acquire
   %gone = extractvalue { i64, i1 } %left_pair, 1
-  br i1 %gone, label %end, label %again
-again:
+  br i1 %gone, label %end, label %look
+end:
+  ret ptr null
+}
+
+; Looks so often at a word, as those do who wait.
+define void @idle(ptr %word, i64 %looks) nounwind {
+entry:
   br label %look
+look:
+  %k = phi i64 [ 0, %entry ], [ %more, %look ]
+  %state = load atomic i64, ptr %word acquire, align 8
+  PAUSE
+  %more = add i64 %k, 1
+  %patient = icmp slt i64 %more, %looks
+  br i1 %patient, label %look, label %end
 end:
   ret void
 }
 """
+
+BEGIN = {
+    "posix": """
+; Begins a thread that nobody waits for; tells whether there is one.
+define internal i1 @begin(ptr %desk, ptr %mailbox) nounwind {
+entry:
+  %identity = alloca i64, align 8
+  %create_at = getelementptr i64, ptr %desk, i64 6
+  %create = load ptr, ptr %create_at
+  %detach_at = getelementptr i64, ptr %desk, i64 7
+  %detach = load ptr, ptr %detach_at
+  %code = call i32 %create(ptr %identity, ptr null, ptr @serve, ptr %mailbox)
+  %begun = icmp eq i32 %code, 0
+  br i1 %begun, label %free, label %end
+free:
+  %thread = load i64, ptr %identity
+  %ignored = call i32 %detach(i64 %thread)
+  br label %end
+end:
+  ret i1 %begun
+}
+""",
+    "nt": """
+define internal i1 @begin(ptr %desk, ptr %mailbox) nounwind {
+entry:
+  %create_at = getelementptr i64, ptr %desk, i64 6
+  %create = load ptr, ptr %create_at
+  %close_at = getelementptr i64, ptr %desk, i64 7
+  %close = load ptr, ptr %close_at
+  %thread = call ptr %create(
+    ptr null, i64 0, ptr @serve, ptr %mailbox, i32 0, ptr null
+  )
+  %begun = icmp ne ptr %thread, null
+  br i1 %begun, label %free, label %end
+free:
+  %ignored = call i32 %close(ptr %thread)
+  br label %end
+end:
+  ret i1 %begun
+}
+""",
+}
+"""How a thread begins, by the kind of system."""
 
 PAUSES = {
     "x86_64": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
@@ -204,77 +397,97 @@ PAUSES = {
 class Sharing:
     """The functions of `ASSEMBLY`; the interpreter lock is released while they run."""
 
-    share: Callable[[int, ctypes.Array, int, int, Any, int], None]
-    choose: Callable[[int], int]
-    serve: Callable[[int, int], None]
+    rows: Callable[..., int]
+    idle: Callable[[Any, int], None]
+    mailboxes: ctypes.Array
     engine: llvm.ExecutionEngine  # owns the code
+
+    def set_patience(self, seconds: float) -> None:
+        """Let threads look for more work for about so long, from the next helper on."""
+        SHARING[2] = max(1, int(seconds / _seconds_of_a_look(self)))
+
+    def forget_helpers(self) -> None:
+        """Say that all helpers have left, as in a process that was forked they have."""
+        for slot in range(0, len(self.mailboxes), LINE):
+            self.mailboxes[slot] = LEFT
 
 
 @functools.cache
 def sharing() -> Sharing:
-    """Return the functions, compiled once in a process."""
-    target = host(1)
-    kind = target.triple.partition("-")[0].replace("arm64", "aarch64")
-    declaration, pause = PAUSES.get(kind, ("", ""))
-    text = declaration + ASSEMBLY.replace("PAUSE", pause)
-    engine = load_engine(compile_object(text, target), target)
+    """Return the functions, compiled once in a process, and tell compiled code where they are."""
+    engine = _compiled()
     word, pointer = ctypes.c_ssize_t, ctypes.c_void_p
 
     def function(name: str, result: type | None, *arguments: type) -> Callable:
         return ctypes.CFUNCTYPE(result, *arguments)(engine.get_function_address(name))
 
-    return Sharing(
-        function("share", None, pointer, pointer, word, word, pointer, ctypes.c_int),
-        function("choose", ctypes.c_int, pointer),
-        function("serve", None, pointer, word),
+    slots = min(max(os.cpu_count() or 1, 2), MOST_THREADS) - 1
+    native = Sharing(
+        function("share_rows", ctypes.c_int, *[pointer] * 4, *[word] * 3),
+        function("idle", None, pointer, word),
+        _aligned_words(slots * LINE),
         engine,
     )
+    native.forget_helpers()
+    # A helper may be about to return while the interpreter ends: its code lives for ever.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(native))
+    native.set_patience(PATIENCE)
+    (sleep, time), (create, free) = _system_sleep(), _system_threads()
+    SHARING[1], SHARING[3:8] = slots, (sleep, time, ctypes.addressof(native.mailboxes), create, free)
+    SHARING[0] = engine.get_function_address("share_rows")
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=native.forget_helpers)
+    return native
 
 
-@functools.cache
-def system_sleep() -> tuple[Any, int]:
+def _compiled() -> llvm.ExecutionEngine:
+    target = host(1)
+    kind = target.triple.partition("-")[0].replace("arm64", "aarch64")
+    declaration, pause = PAUSES.get(kind, ("", ""))
+    words = 5 + 2 * MOST_THREADS + SHARES * MOST_THREADS + 1
+    text = ASSEMBLY
+    for name, value in (
+        ("PAUSE", pause),
+        ("WORDS", str(words)),
+        ("MOST", str(MOST_THREADS)),
+        ("SHARES", str(SHARES)),
+    ):
+        text = text.replace(name, value)
+    return load_engine(compile_object(declaration + text + BEGIN[os.name], target), target)
+
+
+def _aligned_words(count: int) -> ctypes.Array:
+    """Return words whose first begins a line of the cache."""
+    memory = (ctypes.c_ssize_t * (count + LINE))()
+    first = -ctypes.addressof(memory) // 8 % LINE
+    return (ctypes.c_ssize_t * count).from_buffer(memory, 8 * first)
+
+
+def _seconds_of_a_look(native: Sharing) -> float:
+    """Measure it: an instruction that pauses takes 5 to 60 ns, from processor to processor."""
+    word, looks, best = ctypes.c_ssize_t(0), 2000, float("inf")
+    for _ in range(3):
+        start = perf_counter()
+        native.idle(ctypes.addressof(word), looks)
+        best = min(best, perf_counter() - start)
+    return max(best, 1e-7) / looks
+
+
+def _system_sleep() -> tuple[int, int]:
     """Return the system's function that sends a thread to sleep, and the time for 0.1 ms or so."""
     if sys.platform == "win32":
-        return ctypes.cast(ctypes.windll.kernel32.Sleep, ctypes.c_void_p), 1  # ms
-    return ctypes.cast(ctypes.CDLL(None).usleep, ctypes.c_void_p), 100  # us
+        return _address(ctypes.windll.kernel32.Sleep), 1  # ms
+    return _address(ctypes.CDLL(None).usleep), 100  # us
 
 
-class Job:
-    """Ranges of rows for a native function, in memory as native code reads it.
+def _system_threads() -> tuple[int, int]:
+    """Return the functions of the system that begin a thread, and that let go of it."""
+    if sys.platform == "win32":
+        kernel32 = ctypes.windll.kernel32
+        return _address(kernel32.CreateThread), _address(kernel32.CloseHandle)
+    library = ctypes.CDLL(None)
+    return _address(library.pthread_create), _address(library.pthread_detach)
 
-    Parameters
-    ----------
-    function : ctypes function
-        ``function(ports, first, last)``, or with a plan as the last argument.
-    tables : one or two ctypes objects
-        Ports, and the plan if there is one.
-    bounds : sequence of int
-        Where the ranges begin, and where the last ends.
-    threads : int
-        Among which they are shared.
-    """
 
-    def __init__(
-        self,
-        function: Any,
-        tables: Sequence[ctypes.Array | ctypes.Structure],
-        bounds: Sequence[int],
-        threads: int,
-    ) -> None:
-        self._held = function, tables
-        address = ctypes.cast(function, ctypes.c_void_p).value
-        ports, plan, *_ = (*map(ctypes.addressof, tables), 0)
-        parts = [(len(bounds) - 1) * k // threads for k in range(threads + 1)]
-        shares = itertools.chain.from_iterable(itertools.pairwise(parts))
-        words = (threads, address, ports, plan, 0, *shares, *bounds)
-        self.words = (ctypes.c_ssize_t * len(words))(*words)
-
-    @property
-    def address(self) -> int:
-        """Where it lies in memory."""
-        return ctypes.addressof(self.words)
-
-    @property
-    def failed(self) -> bool:
-        """Whether the function returned anything but zero for a range."""
-        return self.words[4] != 0
+def _address(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
