@@ -29,6 +29,7 @@ START_UP = {
     "importlib.metadata": "versions of packages, for records only",
     "pyarrow": "0.2 s, for records only",
     "rich": "0.1 s, for progress on a terminal only",
+    "subprocess": "0.003 s, for other processes only",
     "scipy": "parts of SciPy take up to 0.3 s each",
     "webbrowser": "for `--open` only",
 }

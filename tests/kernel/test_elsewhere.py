@@ -1,5 +1,7 @@
 """What another process compiles has the same bits, and is not needed."""
 
+import subprocess
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -76,7 +78,7 @@ def test_without_the_other_process(always, monkeypatch, fault):
         def refuse(*_, **__):
             raise OSError("no more processes")
 
-        monkeypatch.setattr(elsewhere.subprocess, "Popen", refuse)
+        monkeypatch.setattr(subprocess, "Popen", refuse)
     rows = np.random.default_rng(0).normal(size=(5, 8))
     kernel = compile(long_function(), cache=False)
     assert len(always) == 1

@@ -101,7 +101,10 @@ int main(void) {
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not (shutil.which("qemu-aarch64") and shutil.which(ARM_GCC)), reason="no ARM")
+@pytest.mark.skipif(
+    not (shutil.which("qemu-aarch64") and shutil.which(ARM_GCC)),
+    reason="needs Debian's qemu-user, gcc-aarch64-linux-gnu and libc6-dev-arm64-cross",
+)
 @pytest.mark.parametrize("single", [False, True])
 def test_arm_gives_the_same(single, tmp_path):
     """Results under emulation: bit for bit, but for functions of the C library."""

@@ -8,7 +8,6 @@ functions, and each is compiled for itself as before.
 import json
 import os
 import re
-import subprocess
 import sys
 import tempfile
 from contextlib import ExitStack
@@ -40,6 +39,8 @@ class Compilation:
     """A module that another process compiles; a context, which ends the process."""
 
     def __init__(self, text: str, target: Target, routines: str = "") -> None:
+        import subprocess
+
         facts = {"text": text, "target": asdict(target), "routines": routines}
         home = str(Path(__file__).parents[2])
         paths = os.pathsep.join([home, *filter(None, [os.environ.get("PYTHONPATH")])])

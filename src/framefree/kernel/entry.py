@@ -1,11 +1,12 @@
 """The function that the interpreter calls: a builtin written in LLVM assembly.
 
-``entry(self, arguments, count, keywords)`` follows CPython's fast call convention. Where every
-argument, by position or by name, is exactly what the kernel works on (a NumPy array of doubles,
-contiguous, of the single shape or a batch of it) it allocates the results or takes those of
-``out=``, runs on as many threads as asked for, and returns. Anything else, large results and the
-first call with threads among it, it hands to `self`, a Python callable that converts, checks and
-complains: no error is raised here except for lack of memory.
+``entry(self, arguments, keywords)`` takes the tuple and the dictionary, or null, in which CPython
+brings arguments to an object that is called. Where each of them, by position or by name, is
+exactly what the kernel works on (a NumPy array of doubles, contiguous, of the single shape or a
+batch of it) it allocates the results or takes those of ``out=``, runs on as many threads as asked
+for, and returns. Anything else, large results and the first call with threads among it, it hands
+to `self`, a Python callable that converts, checks and complains: no error is raised here except
+for lack of memory.
 
 The layout of NumPy's array object that is used here is checked once per process (`interpreter.py`).
 """
@@ -64,12 +65,10 @@ def define_entry(module: Module, program: KernelProgram, header: int) -> None:
     code.do(f"ret ptr {answer}")
 
     code.label("slow")
-    vectorcall = code.external("PyObject_Vectorcall")
-    passed = "ptr %self, ptr %arguments, i64 %count, ptr %keywords"
-    code.do(f"%answer = call ptr {vectorcall}({passed})")
+    passed = "ptr %self, ptr %arguments, ptr %keywords"
+    code.do(f"%answer = call ptr {code.external('PyObject_Call')}({passed})")
     code.do("ret ptr %answer")
-    parameters = "ptr %self, ptr %arguments, i64 %count, ptr %keywords"
-    module.define("entry", f"ptr @entry({parameters})", code)
+    module.define("entry", f"ptr @entry({passed})", code)
 
 
 def _require(code: Code, condition: str) -> None:
@@ -83,6 +82,8 @@ def _order_arguments(code: Code, size: int, header: int) -> tuple[str, str, str]
     """Return where the values of all inputs stand in order, ``out`` or null, and ``threads``."""
     threads = code.put("alloca i64, align 8")
     code.store("i64", "1", threads)
+    count = code.load("i64", code.offset("%arguments", header))
+    given = code.offset("%arguments", ITEMS)
     ordered = code.put(f"alloca [{size + 1} x ptr], align 8")
     last = code.offset(ordered, size, 8)
     plain, named, ready = (code.fresh(p) for p in ("plain", "named", "ready"))
@@ -90,18 +91,16 @@ def _order_arguments(code: Code, size: int, header: int) -> tuple[str, str, str]
     code.do(f"br i1 {none}, label %{plain}, label %{named}")
 
     code.label(plain)
-    _require(code, code.put(f"icmp eq i64 %count, {size}"))
+    _require(code, code.put(f"icmp eq i64 {count}, {size}"))
     plain_block = code.block
     code.jump(ready)
 
     code.label(named)
-    _require(code, code.put(f"icmp ule i64 %count, {size}"))
+    _require(code, code.put(f"icmp ule i64 {count}, {size}"))
     for index in range(size + 1):
         code.store("ptr", "null", code.offset(ordered, index, 8))
-    with code.loop(0, "%count") as k:
-        code.store(
-            "ptr", code.load("ptr", code.offset("%arguments", k, 8)), code.offset(ordered, k, 8)
-        )
+    with code.loop(0, count) as k:
+        code.store("ptr", code.load("ptr", code.offset(given, k, 8)), code.offset(ordered, k, 8))
     _place_keywords(code, ordered, size, threads, header)
     for index in range(size):
         value = code.load("ptr", code.offset(ordered, index, 8))
@@ -112,7 +111,7 @@ def _order_arguments(code: Code, size: int, header: int) -> tuple[str, str, str]
 
     code.label(ready)
     return (
-        code.put(f"phi ptr [ %arguments, %{plain_block} ], [ {ordered}, %{named_block} ]"),
+        code.put(f"phi ptr [ {given}, %{plain_block} ], [ {ordered}, %{named_block} ]"),
         code.put(f"phi ptr [ null, %{plain_block} ], [ {out}, %{named_block} ]"),
         code.load("i64", threads),
     )
@@ -120,33 +119,35 @@ def _order_arguments(code: Code, size: int, header: int) -> tuple[str, str, str]
 
 def _place_keywords(code: Code, ordered: str, size: int, number: str, header: int) -> None:
     """Put every named value where it belongs; ``out`` comes last, ``threads`` goes to `number`."""
-    count = code.load("i64", code.offset("%keywords", header))
-    with code.loop(0, count) as k:
-        name = code.load("ptr", code.offset(code.offset("%keywords", ITEMS), k, 8))
-        value = code.load("ptr", code.offset(code.offset("%arguments", "%count", 8), k, 8))
-        placed, threads = code.fresh("placed"), code.fresh("threads")
-        for index in range(size + 1):
-            known = (
-                code.external("out")
-                if index == size
-                else code.load("ptr", f"getelementptr (ptr, ptr @names, i64 {index})")
-            )
-            this, other = code.fresh("this"), code.fresh("other")
-            code.do(
-                f"br i1 {code.put(f'icmp eq ptr {name}, {known}')}, label %{this}, label %{other}"
-            )
-            code.label(this)
-            place = code.offset(ordered, index, 8)
-            _require(code, code.put(f"icmp eq ptr {code.load('ptr', place)}, null"))
-            code.store("ptr", value, place)
-            code.jump(placed)
-            code.label(other)
-        code.jump(threads)
-        code.label(threads)
-        _require(code, code.put(f"icmp eq ptr {name}, {code.external('threads')}"))
-        code.store("i64", _number_of_threads(code, value, header), number)
-        code.jump(placed)
-        code.label(placed)
+    position, key, item = (code.put("alloca i64, align 8") for _ in range(3))
+    code.store("i64", "0", position)
+    head, body, done = (code.fresh(p) for p in ("head", "body", "done"))
+    code.jump(head)
+    code.label(head)
+    following = code.external("PyDict_Next")
+    more = code.put(f"call i32 {following}(ptr %keywords, ptr {position}, ptr {key}, ptr {item})")
+    code.do(f"br i1 {code.put(f'icmp ne i32 {more}, 0')}, label %{body}, label %{done}")
+    code.label(body)
+    name, value = code.load("ptr", key), code.load("ptr", item)
+    for index in range(size + 1):
+        known = (
+            code.external("out")
+            if index == size
+            else code.load("ptr", f"getelementptr (ptr, ptr @names, i64 {index})")
+        )
+        this, other = code.fresh("this"), code.fresh("other")
+        same = code.put(f"icmp eq ptr {name}, {known}")
+        code.do(f"br i1 {same}, label %{this}, label %{other}")
+        code.label(this)
+        place = code.offset(ordered, index, 8)
+        _require(code, code.put(f"icmp eq ptr {code.load('ptr', place)}, null"))
+        code.store("ptr", value, place)
+        code.jump(head)
+        code.label(other)
+    _require(code, code.put(f"icmp eq ptr {name}, {code.external('threads')}"))
+    code.store("i64", _number_of_threads(code, value, header), number)
+    code.jump(head)
+    code.label(done)
 
 
 def _number_of_threads(code: Code, value: str, header: int) -> str:

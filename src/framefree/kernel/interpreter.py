@@ -31,7 +31,7 @@ SHARING = (ctypes.c_ssize_t * 8)()
 """What compiled code needs to share rows among threads, filled when threads are first asked for:
 the address of `share_rows`, the number of helpers, how often one looks for work, a function that
 sleeps and its argument, the helpers' mailboxes, and two functions for threads (`sharing.py`)."""
-_METH_FASTCALL_KEYWORDS = 0x0080 | 0x0002
+_METH_VARARGS_KEYWORDS = 0x0001 | 0x0002
 
 
 class _MethodDef(ctypes.Structure):
@@ -100,7 +100,7 @@ def builtin(address: int, name: str, doc: str, owner: Callable) -> Callable:
     `owner` is the function's ``self``: it is called when the fast path does not apply, and it keeps
     the code alive as long as the builtin lives.
     """
-    method = _MethodDef(name.encode(), address, _METH_FASTCALL_KEYWORDS, doc.encode())
+    method = _MethodDef(name.encode(), address, _METH_VARARGS_KEYWORDS, doc.encode())
     # CPython keeps a pointer to it and looks there once more when the builtin ends. The collector
     # of cycles may take the owner apart before that, so it lives for ever: some bytes a kernel.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(method))
