@@ -11,15 +11,18 @@ from typing import Any, Literal
 import casadi as ca
 import numpy as np
 
-from framefree.geometry import se3
 from framefree.geometry.arrays import (
     GeometryError,
     Matrix,
     MatrixLike,
     as_matrix,
     as_shape,
+    numbers_or_graph,
 )
 from framefree.geometry.operators import Vee, Wed
+
+_overflow = np.errstate(over="ignore", invalid="ignore")
+"""Huge numbers are refused by the constructor, by name; NumPy need not warn before."""
 
 SYMMETRY_TOLERANCE = 1e-9
 ROUNDING = 1e-12
@@ -64,9 +67,9 @@ class Moments:
     second: Any
 
     def __post_init__(self) -> None:
-        total = as_shape(self.total, (1, 1), "total")
-        first = as_shape(self.first, (3, 1), "first")
-        second = as_shape(self.second, (3, 3), "second")
+        total = numbers_or_graph(self.total, (1, 1), "total")
+        first = numbers_or_graph(self.first, (3, 1), "first")
+        second = numbers_or_graph(self.second, (3, 3), "second")
         parts = (total, first, second)
         if any(isinstance(part, ca.SX) for part in parts):
             values = tuple(ca.SX(part) for part in parts)
@@ -96,14 +99,17 @@ class Moments:
         return Moments(total, as_matrix(total) * as_shape(center, (3, 1), "center"), Wed(moment))
 
     @staticmethod
+    @_overflow
     def of_body(mass: MatrixLike, center: MatrixLike, inertia_at_center: MatrixLike) -> Moments:
         """Return the moments of a body of this mass, kg, center of mass (3), m, and inertia (3x3).
 
         The inertia, kg m^2, is taken about the center of mass, in the axes of the frame.
         """
-        mass, c = as_shape(mass, (1, 1), "mass"), as_shape(center, (3, 1), "center")
+        mass = numbers_or_graph(mass, (1, 1), "mass")
+        c = numbers_or_graph(center, (3, 1), "center")
         inertia = as_shape(inertia_at_center, (3, 3), "inertia_at_center")
-        return Moments(mass, mass * c, Wed(inertia) + mass * (c @ c.T))
+        at_center = numbers_or_graph(Wed(inertia), (3, 3), "inertia_at_center")
+        return Moments(mass, mass * c, at_center + mass * (c @ c.T))
 
     @staticmethod
     def zero() -> Moments:
@@ -151,18 +157,22 @@ class Moments:
 
     # ---- what can be done with them
 
+    @_overflow
     def moved(self, G_ab: MatrixLike) -> Moments:
         """Return the same distribution seen from frame a, when these moments are given in frame b.
 
         Points h_b become h_a = R_ab h_b + r_ab, so matrix4 becomes G matrix4 G^T, and matrix6
         becomes Ad_G^-T matrix6 Ad_G^-1.
         """
-        R, r = se3.rotation(G_ab), se3.position(G_ab)
-        turned = R @ as_matrix(self.first)
-        cross = R @ as_matrix(self.second) @ R.T / 2 + (turned + self.total * r / 2) @ r.T
+        G = numbers_or_graph(G_ab, (4, 4), "G_ab")
+        R, r = G[:3, :3], G[:3, 3:]
+        total, first, second = self._parts()
+        turned = R @ first
+        cross = R @ second @ R.T / 2 + (turned + total * r / 2) @ r.T
         # Half plus its transpose: symmetric to the last bit, however the rotation rounds.
-        return Moments(self.total, turned + self.total * r, cross + cross.T)
+        return Moments(total, turned + total * r, cross + cross.T)
 
+    @_overflow
     def __add__(self, other: Moments) -> Moments:
         if not isinstance(other, Moments):
             return NotImplemented
@@ -173,10 +183,11 @@ class Moments:
         # `sum` of several starts with the number 0.
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
+    @_overflow
     def __mul__(self, factor: Any) -> Moments:
         if isinstance(factor, Moments):
             return NotImplemented
-        factor = as_shape(factor, (1, 1), "factor")
+        factor = numbers_or_graph(factor, (1, 1), "factor")
         return Moments(*(factor * part for part in self._parts()))
 
     __rmul__ = __mul__
@@ -271,16 +282,20 @@ class Moments:
             second -= np.outer(self.first, self.first / self.total)
         return second, ROUNDING * float(np.abs(self.second).max())
 
-    def _parts(self) -> tuple[Matrix, Matrix, Matrix]:
-        return as_matrix(self.total), as_matrix(self.first), as_matrix(self.second)
+    def _parts(self) -> tuple[Any, Any, Any]:
+        """Total, first moment as a column, and second moment: numbers or graphs."""
+        first = self.first if self.symbolic else self.first.reshape(3, 1)
+        return self.total, first, self.second
 
     def _like_self(self, matrix: Matrix) -> Any:
         return matrix if isinstance(matrix, ca.SX) else np.array(matrix)
 
 
-def _checked(total: ca.DM, first: ca.DM, second: ca.DM) -> tuple[float, np.ndarray, np.ndarray]:
+def _checked(
+    total: np.ndarray, first: np.ndarray, second: np.ndarray
+) -> tuple[float, np.ndarray, np.ndarray]:
     """Return numbers as float and read-only arrays; refuse what is not finite or not symmetric."""
-    values = float(total), np.array(first).ravel(), np.array(second)
+    values = float(total[0, 0]), first.ravel(), second
     for name, value in zip(("total", "first", "second"), values, strict=True):
         if not np.all(np.isfinite(value)):
             raise MomentsError(f"`{name}` of `Moments` must be finite, got {value}")
