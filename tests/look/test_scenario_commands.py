@@ -166,7 +166,8 @@ def test_compare_prints_and_draws_both(command, tmp_path):
     command("run", "swing", "--out", "b", "--json", "--set", "duration=0.3")
     code, text, _ = command("compare", "a", "b")
     assert code == 0
-    assert "last_error_rad" in text
+    assert "last error" in text
+    assert " rad" in text
     assert "largest difference" not in text  # as far as both go, they are the same
     assert "figures: compare.html" in text
     page = (tmp_path / "compare.html").read_text(encoding="utf-8")

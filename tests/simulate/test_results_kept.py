@@ -16,6 +16,7 @@ import pytest
 from simulate_machines import PD, pendulum, slider
 
 from framefree.errors import FramefreeError, FramefreeWarning
+from framefree.look.report import ReportError
 from framefree.simulate import Change, Run, SimulationError, record, simulate, storage
 from framefree.simulate.folder import MANIFEST
 from framefree.simulate.place import RunPlace
@@ -430,7 +431,7 @@ def test_a_small_disk_loses_no_rows(tmp_path):
         with pytest.raises(SimulationError, match="No space left") as caught:
             simulate(MACHINE, LAW, out=disk / "a", replace=True, **options)
         assert len(caught.value.run) == 20001
-        with pytest.raises(OSError, match="No space left"):
+        with pytest.raises(ReportError, match="No space left"):
             old.report(disk / "a")
         assert np.array_equal(Run.load(disk / "a").x, old.x)
         beside = Run.load(disk / "a/run.unfinished.parquet")

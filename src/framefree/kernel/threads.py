@@ -1,7 +1,7 @@
 """Splitting rows among threads."""
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from framefree.kernel.agreed import MOST_THREADS
@@ -11,16 +11,17 @@ from framefree.kernel.sharing import sharing
 
 
 def split(
-    function: Callable[..., int],
+    function: Any,
     tables: Sequence[Any],
     rows: int,
     grain: int,
     threads: int,
 ) -> bool:
-    """Call a native ``function(ports, first, last, ...)`` on ranges that cover all rows.
+    """Call a native ``function(ports, first, last, ...)`` of ctypes on ranges that cover all rows.
 
-    `tables` are its first argument and what follows the range, in memory. Ranges are multiples of
-    `grain` rows, except the last; see `framefree.kernel.sharing`. Returns whether all went well.
+    It returns a whole number, zero if all went well. `tables` are its first argument and what
+    follows the range, in memory. Ranges are multiples of `grain` rows, except the last; see
+    `framefree.kernel.sharing`. Returns whether all went well.
     """
     if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
         raise ArgumentError(f"`threads` must be a positive whole number, not {threads!r}")
