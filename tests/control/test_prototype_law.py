@@ -338,6 +338,7 @@ def free_body(kind):
     return Machine(bodies, joints, actuators=(wrench,), name="slides")
 
 
+@pytest.mark.filterwarnings("ignore:the line through the centers")  # the points lie anywhere
 @pytest.mark.parametrize("approach", APPROACHES)
 def test_other_coordinates_and_velocities_give_the_same_inputs(approach):
     rng = np.random.default_rng(7)

@@ -273,6 +273,7 @@ print(caught, time.process_time() - used)
     assert float(used) < 0.3  # of one second
 
 
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # whatever else was imported
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_process_that_forks_has_helpers_of_its_own(kernel):
     states = np.random.default_rng(0).normal(size=(3000, 3))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from machine_samples import ALL_KINDS, arm, body_poses, chain, some_moments
 
+from framefree.errors import FramefreeWarning
 from framefree.geometry import se3
 from framefree.machine import (
     Body,
@@ -237,10 +238,13 @@ def test_frozen():
 
 def test_doubtful_things_are_listed_not_refused():
     bad = some_moments() - 2.0 * some_moments(0.6)
+    with pytest.warns(FramefreeWarning, match="spring `s`") as said:
+        spring = Spring("s", "world", "a", -1.0 * some_moments())
+    assert ["total is negative" in str(said[0].message), len(said)] == [True, 2]
     machine = Machine(
         [Body("a", some_moments()), Body("b", None)],
         [Joint("ja", Revolute(), "world", "a"), Joint("jb", Revolute(), "a", "b")],
-        springs=[Spring("s", "world", "a", -1.0 * some_moments())],
+        springs=[spring],
         dampers=[Damper("d", "world", "a", -np.eye(6))],
     )
     assert machine.problems == (

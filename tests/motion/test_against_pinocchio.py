@@ -35,7 +35,7 @@ def robots():
         yield pytest.param(name, "fixed", marks=[pytest.mark.slow] if large else [])
 
 
-@pytest.mark.parametrize(("name", "base"), robots())
+@pytest.mark.parametrize(("name", "base"), list(robots()))
 @pytest.mark.first_cases(30)
 def test_dynamics_agree(name, base):
     root = [pin.JointModelFreeFlyer()] if base == "free" else []
