@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from framefree.errors import FramefreeWarning
 from framefree.gallery.machines.touching import ball, coin, stack
 from framefree.gallery.scenarios import SCENARIOS
 from framefree.gallery.scenarios.contact import bounce_forms as forms
@@ -43,9 +42,9 @@ def test_the_wheel_and_the_coin():
     assert parts.spinning(0.8, 1.0).metrics["coin_rate_error"] < 1e-5
 
 
+@pytest.mark.filterwarnings("error")
 def test_things_come_to_rest_as_statics_say():
-    with pytest.warns(FramefreeWarning, match="starts with contact `ground`"):
-        metrics = parts.settled(4.0).metrics
+    metrics = parts.settled(4.0).metrics
     assert metrics["stack_force_error"] < 1e-6
     assert metrics["arm_force_error"] < 1e-6
 

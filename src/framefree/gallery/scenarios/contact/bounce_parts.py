@@ -202,7 +202,7 @@ def settled(duration: float) -> Measured:
     weights = {"top": 0.7 * G, "ground": 3.7 * G}
     errors = [abs(pile[f"{name}.normal_force"][-1] / w - 1) for name, w in weights.items()]
     arm = simulate(
-        resting_arm(), x0=np.array([-1.21]), duration=duration, dt=1e-4, every=100, record=RECORD
+        resting_arm(), x0=np.array([-1.214]), duration=duration, dt=1e-4, every=100, record=RECORD
     )
     angle = float(arm.x[-1, 0])
     # About the hinge: m g (L/2) sin(q) = f L sin(q); the force acts below the tip's center.
