@@ -165,8 +165,11 @@ def test_laws_in_python_and_runs_without_a_law_are_refused(tmp_path):
 
 @needs_gcc
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="needs CMake")
-def test_cmake_builds_and_ctest_replays(tmp_path):
-    export_c(linear_run(), "law", tmp_path)
+@pytest.mark.parametrize("name", ["controller", "test", "bench", "m"])
+@pytest.mark.first_cases(2)
+def test_cmake_builds_and_ctest_replays(name, tmp_path):
+    """Under names, too, that targets of CMake and libraries have."""
+    export_c(linear_run(), "law", tmp_path, name=name)
     build = tmp_path / "build"
     for words in (["cmake", "-S", ".", "-B", "build"], ["cmake", "--build", "build"]):
         subprocess.run(words, cwd=tmp_path, check=True, capture_output=True)
