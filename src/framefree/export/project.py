@@ -1,10 +1,10 @@
 """A C project: sources, test-bench, recorded steps, and files for Make and CMake."""
 
-from pathlib import Path
-
 from framefree.export.bench_c import RecordedSteps, main_c
 from framefree.export.struct_c import BlockInC
 
+SHARED = ("main.c", "recorded.csv", "Makefile", "CMakeLists.txt", "README.md")
+"""Files that every project has."""
 MAKEFILE = """\
 # {name}, made by framefree. `make check` builds the test-bench and replays the recorded run.
 CC ?= cc
@@ -89,8 +89,3 @@ def project_files(
         notes="".join(f"\n{note}\n" for note in notes),
     )
     return texts
-
-
-def paths_in(folder: Path, texts: dict[str, str]) -> dict[Path, str]:
-    """Return texts by their paths."""
-    return {folder / name: text for name, text in texts.items()}
