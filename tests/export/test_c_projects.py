@@ -76,6 +76,12 @@ def test_a_short_run_goes_on_beyond_its_end():
         ExportedPart(run, "law", steps=0)
 
 
+@pytest.mark.parametrize("what", ["law", "plant", "loop"])
+def test_a_bench_has_the_steps_that_were_asked_for(what):
+    """Also that of a plant, which makes two steps in each period of the law."""
+    assert ExportedPart(arm_run(), what, steps=7).steps.rows == 7
+
+
 def test_the_loop_is_the_run():
     run = arm_run()
     steps = ExportedPart(run, "loop").steps
