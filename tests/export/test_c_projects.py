@@ -76,6 +76,12 @@ def test_a_short_run_goes_on_beyond_its_end():
         ExportedPart(run, "law", steps=0)
 
 
+@pytest.mark.parametrize("what", ["law", "plant", "loop"])
+def test_a_bench_has_the_steps_that_were_asked_for(what):
+    """Also that of a plant, which makes two steps in each period of the law."""
+    assert ExportedPart(arm_run(), what, steps=7).steps.rows == 7
+
+
 def test_the_loop_is_the_run():
     run = arm_run()
     steps = ExportedPart(run, "loop").steps
@@ -165,8 +171,11 @@ def test_laws_in_python_and_runs_without_a_law_are_refused(tmp_path):
 
 @needs_gcc
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="needs CMake")
-def test_cmake_builds_and_ctest_replays(tmp_path):
-    export_c(linear_run(), "law", tmp_path)
+@pytest.mark.parametrize("name", ["controller", "test", "bench", "m"])
+@pytest.mark.first_cases(2)
+def test_cmake_builds_and_ctest_replays(name, tmp_path):
+    """Under names, too, that targets of CMake and libraries have."""
+    export_c(linear_run(), "law", tmp_path, name=name)
     build = tmp_path / "build"
     for words in (["cmake", "-S", ".", "-B", "build"], ["cmake", "--build", "build"]):
         subprocess.run(words, cwd=tmp_path, check=True, capture_output=True)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from exported_runs import Linear, arm_run, cart, linear_run, top_run
 
+from framefree.errors import FramefreeError
 from framefree.export import ExportedPart, export_fmu
 from framefree.export.fmu.units import base_units
 from framefree.simulate import simulate
@@ -177,6 +178,18 @@ def test_titles_become_names_of_files(tmp_path, monkeypatch):
     paths = export_fmu(linear_run(), "law", tmp_path, title='../my "cart" */ 2', versions=(3,))
     assert paths == [tmp_path / "-my-cart-2.fmu"]
     assert fmpy.read_model_description(str(paths[0])).modelName == '../my "cart" */ 2'
+
+
+def test_only_archives_of_framefree_are_replaced(tmp_path, monkeypatch):
+    monkeypatch.setenv("CC", "no-such-compiler")
+    first = export_fmu(linear_run(), "law", tmp_path)
+    assert export_fmu(linear_run(), "law", tmp_path) == first
+    with zipfile.ZipFile(first[1], "w", zipfile.ZIP_DEFLATED) as other:
+        other.writestr("modelDescription.xml", "<fmiModelDescription/>")
+    kept = [path.read_bytes() for path in first]
+    with pytest.raises(FramefreeError, match=r"fmi2\.fmu` exists and was not made by framefree"):
+        export_fmu(linear_run(), "law", tmp_path)
+    assert [path.read_bytes() for path in first] == kept
 
 
 def test_units_by_base_units():

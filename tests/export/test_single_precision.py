@@ -102,6 +102,27 @@ def test_a_law_that_loses_too_much_is_refused_with_its_figure(tmp_path):
 
 
 @needs_gcc
+@pytest.mark.parametrize("moves", [1e-15, 1e-5])
+def test_commands_that_move_by_rounding_alone_are_constant(moves, tmp_path):
+    """As those of a quadcopter that hovers; others are measured by their span, small as it is."""
+
+    class Hovering(Linear):
+        def control(self, t, x, v, reference, memory):
+            made = super().control(t, x, v, reference, memory)
+            return made._replace(u=2.5 + moves * made.u)
+
+    run = simulate(
+        cart(), Hovering(cart()), x0=[0.3, -0.2], duration=0.1, dt=0.01, control_dt=0.01,
+        progress=False,
+    )  # fmt: skip
+    if moves < 1e-12:
+        assert export_c(run, "law", tmp_path, single=True).report.step < 1e-7
+        return
+    with pytest.raises(ExportError, match="`--single` is refused"):
+        export_c(run, "law", tmp_path, single=True)
+
+
+@needs_gcc
 def test_a_loop_that_rounding_leads_astray_is_reported(tmp_path):
     """A cart that rests where its law drives it away: rounding of its place grows by exp(10 t)."""
     body = Moments.of_body(2.0, (0, 0, 0), np.eye(3))

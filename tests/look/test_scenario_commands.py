@@ -76,6 +76,8 @@ def test_results_are_numbered_refused_or_replaced(command, tmp_path):
     [
         (("show", "iiwa"), "iiwa.svg"),
         (("export", "iiwa", "mass"), "mass.h"),
+        (("export", "crane", "law", "--out", "."), "Makefile"),
+        (("export", "crane", "law", "--format", "fmu", "--out", "."), "crane-law-fmi2.fmu"),
         (("check", "iiwa", "--report", "thesis.html"), "thesis.html"),
         (("compare", "a", "a", "--out", "thesis.html"), "thesis.html"),
     ],
@@ -85,6 +87,7 @@ def test_files_of_the_user_are_not_overwritten(command, tmp_path, arguments, nam
     code, _, errors = command(*arguments)
     assert code == 2
     assert f"`{name}` exists and was not made by framefree" in errors
+    assert "running" not in errors  # it is refused before any work
     assert (tmp_path / name).read_text() == "mine"
     assert [path.name for path in tmp_path.iterdir()] == [name]
 

@@ -96,6 +96,7 @@ def _export_scenario(
 ) -> None:
     from framefree.export import PARTS, export_c, export_fmu
     from framefree.export.compiler import compiler, missing_compiler, needed_compiler
+    from framefree.export.project import SHARED
     from framefree.export.struct_c import check_name
     from framefree.files import check_place
 
@@ -106,15 +107,15 @@ def _export_scenario(
             raise FramefreeError(f"FMUs have doubles and no test-bench: leave out `{option}`")
     if single:
         needed_compiler("`--single`, which is measured,")
-    if form == "c":
-        check_place(folder / f"{in_c}.c", guard=True)
-    else:
-        check_place(folder / f"{scenario.name}-{what}.fmu")
+    title = f"{scenario.name}-{what}"
+    written = (f"{in_c}.c", *SHARED) if form == "c" else (f"{title}.fmu", f"{title}-fmi2.fmu")
+    for own in written:
+        check_place(folder / own, guard=True)
     err.print(f"running {scenario.name} ...", style="dim", highlight=False)
     outcome = scenario.run(progress=None)
     run = outcome.run_named(key or scenario.judged)
     if form == "fmu":
-        paths = export_fmu(run, what, folder, name=own_name, title=f"{scenario.name}-{what}")
+        paths = export_fmu(run, what, folder, name=own_name, title=title)
         if compiler() is None:
             words = f"{missing_compiler()} not installed: the FMUs hold sources and no binary"
             err.print(words, highlight=False, markup=False, soft_wrap=True)

@@ -164,6 +164,7 @@ class RecordedSteps:
         """Return what differences are relative to, for every number that a step gives.
 
         In double precision the largest value of its port; in single its own span over the record.
+        A port that moves by rounding alone is constant: its largest value counts then too.
         """
         results, scales, at = self.results, [], 0
         for port in self.result_ports:
@@ -173,7 +174,7 @@ class RecordedSteps:
             if single and self.rows:
                 own = np.ptp(results[:, at : at + port.size], axis=0)
                 widest = own.max(initial=0.0)
-                own = np.maximum(own, FLAT * widest if widest > 0 else largest)
+                own = np.maximum(own, FLAT * widest if widest > LIMIT * largest else largest)
             scales.append(own)
             at += port.size
         whole = np.concatenate([np.zeros(0), *scales])

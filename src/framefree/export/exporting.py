@@ -51,9 +51,11 @@ class ExportedPart:
 
     def _steps(self, wanted: int | None) -> RecordedSteps:
         """Return the steps of the block along the run, as the kernel on the desk makes them."""
-        block = self.block
-        record = self.recorded.record(wanted or STEPS, on=wanted is not None)
-        inputs = self.made.recorded_inputs(record)
+        block, most = self.block, wanted or STEPS
+        record = self.recorded.record(most, on=wanted is not None)
+        inputs = {
+            name: rows[:most] for name, rows in self.made.recorded_inputs(record).items()
+        }  # a plant makes several steps in each period of its law
         values = named_results(block.program, inputs)
         told = {} if block.signals is None else named_results(block.signals, inputs)
         rows = len(next(iter(inputs.values())))

@@ -1,10 +1,10 @@
 """A C project: sources, test-bench, recorded steps, and files for Make and CMake."""
 
-from pathlib import Path
-
 from framefree.export.bench_c import RecordedSteps, main_c
 from framefree.export.struct_c import BlockInC
 
+SHARED = ("main.c", "recorded.csv", "Makefile", "CMakeLists.txt", "README.md")
+"""Files that every project has."""
 MAKEFILE = """\
 # {name}, made by framefree. `make check` builds the test-bench and replays the recorded run.
 CC ?= cc
@@ -33,14 +33,15 @@ set(CMAKE_C_STANDARD 99)
 set(CMAKE_C_STANDARD_REQUIRED ON)
 set(CMAKE_C_EXTENSIONS OFF)
 
-add_library({name} STATIC {sources})
-target_include_directories({name} PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})
+add_library({name}_code STATIC {sources})
+set_target_properties({name}_code PROPERTIES OUTPUT_NAME {name})
+target_include_directories({name}_code PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})
 if(UNIX)
-  target_link_libraries({name} PUBLIC m)
+  target_link_libraries({name}_code PUBLIC m)
 endif()
 
 add_executable(bench main.c)
-target_link_libraries(bench PRIVATE {name})
+target_link_libraries(bench PRIVATE {name}_code)
 
 enable_testing()
 add_test(NAME replay COMMAND bench ${{CMAKE_CURRENT_SOURCE_DIR}}/recorded.csv)
@@ -88,8 +89,3 @@ def project_files(
         notes="".join(f"\n{note}\n" for note in notes),
     )
     return texts
-
-
-def paths_in(folder: Path, texts: dict[str, str]) -> dict[Path, str]:
-    """Return texts by their paths."""
-    return {folder / name: text for name, text in texts.items()}

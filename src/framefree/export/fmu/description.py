@@ -6,6 +6,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from framefree import __version__
 from framefree.export.fmu.units import base_units
 from framefree.export.fmu.variables import FmuLayout, FmuVariable
+from framefree.files import MADE_BY
 
 
 class FmuModel(NamedTuple):
@@ -60,8 +61,7 @@ def description(model: FmuModel, layout: FmuLayout, version: int) -> str:
         time.set("description", "time")
         time.set("unit", "s")
     (_structure_2 if version == 2 else _structure_3)(root, layout)
-    indent(root)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(root, encoding="unicode") + "\n"
+    return _page(root)
 
 
 def build_description(model: FmuModel) -> str:
@@ -72,8 +72,13 @@ def build_description(model: FmuModel) -> str:
     for name in model.sources:
         SubElement(files, "SourceFile", name=name)
     SubElement(part, "Library", name="m")
+    return _page(root)
+
+
+def _page(root: Element) -> str:
     indent(root)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(root, encoding="unicode") + "\n"
+    head = f'<?xml version="1.0" encoding="UTF-8"?>\n<!-- {MADE_BY} -->\n'
+    return head + tostring(root, encoding="unicode") + "\n"
 
 
 def _interfaces(root: Element, model: FmuModel, layout: FmuLayout, version: int) -> None:

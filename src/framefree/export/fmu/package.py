@@ -23,6 +23,7 @@ from framefree.simulate import Run
 
 FLAGS = ("-std=c99", "-O2", "-fPIC", "-shared", "-fvisibility=hidden")
 ENDINGS = {"linux": "so", "darwin": "dylib", "win32": "dll"}
+DESCRIPTION = "modelDescription.xml"
 STAMP = (1980, 1, 1, 0, 0, 0)
 """Time of all files of an archive, so that equal content makes equal archives."""
 
@@ -44,7 +45,8 @@ def export_fmu(
         One that `simulate` has made in this process.
     what : "law", "plant" or "loop"
     folder : path
-        Which will hold TITLE.fmu (FMI 3.0) and TITLE-fmi2.fmu.
+        Which will hold TITLE.fmu (FMI 3.0) and TITLE-fmi2.fmu; files that framefree has made are
+        replaced, others refused.
     name : str, optional
         Of the functions in C.
     title : str, optional
@@ -62,7 +64,7 @@ def export_fmu(
     for version in versions:
         ending = ".fmu" if version == 3 else f"-fmi{version}.fmu"
         contents[Path(folder, own + ending)] = fmu_bytes(part.block, title, duration, version)
-    return write_files(contents)
+    return write_files(contents, guard=True)
 
 
 def fmu_bytes(block: StepBlock, title: str, duration: float, version: int) -> bytes:
@@ -76,9 +78,7 @@ def fmu_bytes(block: StepBlock, title: str, duration: float, version: int) -> by
     sources[f"fmi{version}.c"] = runtime(block, layout, identifier, token) + functions
     files = tuple(sorted(own for own in sources if own.endswith(".c")))
     model = FmuModel(title, block.about, identifier, token, block.period, duration, files)
-    contents: dict[str, bytes] = {
-        "modelDescription.xml": description(model, layout, version).encode()
-    }
+    contents: dict[str, bytes] = {DESCRIPTION: description(model, layout, version).encode()}
     contents |= {f"sources/{own}": text.encode() for own, text in sources.items()}
     if version == 3:
         contents["sources/buildDescription.xml"] = build_description(model).encode()
@@ -89,6 +89,9 @@ def fmu_bytes(block: StepBlock, title: str, duration: float, version: int) -> by
         for own, content in contents.items():
             entry = zipfile.ZipInfo(own, STAMP)
             entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
+            if own == DESCRIPTION:
+                # It comes first and can be read in the archive: it says who made the file.
+                entry.compress_type = zipfile.ZIP_STORED
             archive.writestr(entry, content)
     return target.getvalue()
 
