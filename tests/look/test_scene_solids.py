@@ -12,8 +12,8 @@ from framefree.look.picture import body_poses as drawn_poses
 from framefree.look.report import Animation, ReportError
 from framefree.look.report import mesh as meshes
 from framefree.look.report.scene import as_position_and_wxyz, body_poses, scene
-from framefree.look.report.style import joints_on, solids_of
-from framefree.machine import Body, Free, Joint, Loop, Machine, Spherical, Spring
+from framefree.look.report.style import joints_on, solids_of, ties
+from framefree.machine import Body, Damper, Free, Joint, Loop, Machine, Spherical, Spring
 from framefree.machine.shape import Shape
 from framefree.simulate import simulate
 
@@ -182,6 +182,17 @@ def test_loops_springs_and_free_bodies_are_shown():
     run = simulate(machine, x0=x0, duration=0.02, dt=1e-2)
     data = scene(Animation("a", run))
     assert [tie[::2] for tie in data["ties"]] == [[-1, 0], [0, 1]]
+
+
+def test_drag_ties_a_body_to_no_place():
+    """A line from a craft to the origin would show a rope where there is none."""
+    body = Moments.of_body(1.0, (0, 0, 0), 0.1 * np.eye(3))
+    machine = Machine(
+        [Body("a", body), Body("b", body)],
+        [Joint("ja", Free(), "world", "a"), Joint("jb", Free(), "world", "b")],
+        dampers=[Damper("drag", "world", "a", np.eye(6)), Damper("oil", "a", "b", np.eye(6))],
+    )
+    assert [tie[::2] for tie in ties(machine)] == [(0, 1)]
 
 
 def test_tunable_machines_are_drawn_with_the_values_of_the_run():

@@ -85,8 +85,14 @@ def _decades(lines: tuple[Line, ...]) -> dict[str, Any]:
 
 
 def _positive(line: Line) -> Line:
-    """Return a line for a logarithmic axis: what is zero or less, an exact zero too, is a gap."""
-    return replace(line, y=np.where(line.y > 0, line.y, np.nan))
+    """Return a line for a logarithmic axis: what is zero or less, an exact zero too, is a gap.
+
+    The name of a line that is a gap as a whole says so: who reads it would look for the line.
+    """
+    positive, values = line.y > 0, line.y[np.isfinite(line.y)]
+    gone = len(values) and not positive.any()
+    why = "" if not gone else " (zero)" if not values.any() else " (zero or less)"
+    return replace(line, name=line.name + why, y=np.where(positive, line.y, np.nan))
 
 
 def _precision(values: np.ndarray) -> str:

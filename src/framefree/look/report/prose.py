@@ -98,7 +98,7 @@ UNITS = {
 NAMES = {
     "mujoco": "MuJoCo", "pinocchio": "Pinocchio", "scipy": "SciPy", "casadi": "CasADi",
     "lyapunov": "Lyapunov", "rk4": "Runge-Kutta 4", "jax": "JAX", "imu": "IMU", "qp": "QP",
-    "euler": "Euler", "lagrangian": "Lagrangian",
+    "euler": "Euler", "lagrangian": "Lagrangian", "rmse": "rms error", "dbar": "unknown force",
 }  # fmt: skip
 """Words of keys that people write otherwise."""
 

@@ -70,8 +70,12 @@ def joints_on(machine: Machine, index: int) -> list[np.ndarray]:
 
 
 def ties(machine: Machine) -> list[tuple[int, Any, int, Any]]:
-    """Return springs, dampers and rods of given length as pairs of body and point (3)."""
-    parts = [*machine.springs, *machine.dampers]
+    """Return springs, dampers and rods of given length as pairs of body and point (3).
+
+    A damper to `world` itself is drag: it ties its body to no place.
+    """
+    drag = [damper for damper in machine.dampers if "world" in (damper.frame_a, damper.frame_b)]
+    parts = [*machine.springs, *(one for one in machine.dampers if one not in drag)]
     parts += [loop for loop in machine.loops if loop.kind == "distance"]
     pairs = []
     for part in parts:
