@@ -115,6 +115,12 @@ def test_joints_stay_closed_as_they_are_moved(name):
     assert np.abs(joints.x - start).max() > 1e-3
 
 
+def test_the_end_of_a_machine_is_no_frame_that_closes_a_loop():
+    """The piston of the crane is deeper in its tree than the arm that people would move."""
+    assert end_of(MACHINES["crane"]()) == "tip"
+    assert end_of(MACHINES["crane-model"]()) == "tip"
+
+
 def test_the_end_and_a_good_start_of_an_arm():
     machine = MACHINES["seven-joint-arm"]()
     assert end_of(machine) == "link_7_l"
@@ -276,6 +282,17 @@ def test_the_ground_is_seen_under_machines_of_all_sizes(length):
         away = np.linalg.norm(np.subtract(camera.position, camera.look_at))
         assert shown.ground.fade_distance > 2.0 * away
         assert 0.3 < shown.ground.section_size / shown.drawing.reach < 3.3
+
+
+@pytest.mark.parametrize("name", ["four-bars", "revolute-chain"])
+def test_linkages_and_long_chains_run_live_from_their_first_state(name):
+    """One has a start where its loops lose rank, the other ends in very light links."""
+    with view(MACHINES[name](), live=True, port=18690) as shown:
+        session = shown.mode.session
+        session.pause()
+        session.advance(0.1)
+        assert session.failure == ""
+        assert np.isfinite(session.observed()[1]["state", "x"]).all()
 
 
 def test_a_quadruped_runs_live_from_where_its_feet_touch_the_ground():
