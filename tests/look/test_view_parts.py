@@ -14,6 +14,7 @@ from framefree.gallery.machines.arms import revolute_chain
 from framefree.geometry import batch
 from framefree.look.view import ViewError, drawing, view
 from framefree.look.view.closing import ClosedJoints
+from framefree.look.view.figures import in_units
 from framefree.look.view.following import bent, end_of, following
 from framefree.look.view.handle import HandleFilter, HandleReference, handle_numbers
 from framefree.look.view.meshes import meshes_of, note_on_missing
@@ -214,6 +215,13 @@ def test_poses_of_very_many_bodies_are_those_that_are_compiled(name, monkeypatch
     expected = drawing.ShownPoses(machine)(x)
     monkeypatch.setattr(drawing, "MANY", 0)
     np.testing.assert_allclose(drawing.ShownPoses(machine)(x), expected, atol=1e-12)
+
+
+def test_units_of_a_figure_are_those_of_its_curves():
+    assert in_units(("rad", "rad")) == " (rad)"
+    assert in_units(("m", "m", "", "")) == " (m, 1)"
+    assert in_units(("rad", "m")) == " (rad, m)"
+    assert in_units(("", "")) == in_units(()) == ""
 
 
 def test_what_a_host_means():

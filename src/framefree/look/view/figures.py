@@ -65,8 +65,9 @@ class SignalFigure:
             self._plot.remove()
         channel = self.channel
         names = channel.entry_names[:count]
-        unit = channel.units[0] if channel.units else ""
-        title = f"{self.menu.value} ({unit})" if unit else self.menu.value
+        title = self.menu.value + in_units(channel.units[:count])
+        if count < channel.size:
+            title += f", {count} of {channel.size}"
         series: list[dict[str, Any]] = [{"label": "t (s)"}]
         whole = {"label": "", "class": UNNAMED, "stroke": FAINT, "width": 1}
         series += [whole | {"points": {"show": False}}] * faint
@@ -88,6 +89,12 @@ class SignalFigure:
                 aspect=1.6,
             )
         self._made = self.menu.value
+
+
+def in_units(units: tuple[str, ...]) -> str:
+    """Return units for a title: " (m, rad)"; what has none beside what has one is in " (m, 1)"."""
+    several = list(dict.fromkeys(units))
+    return f" ({', '.join(unit or '1' for unit in several)})" if any(several) else ""
 
 
 def offered(channels: Any) -> dict[str, Channel]:

@@ -117,6 +117,6 @@ class JointsMode(ViewMode):
                 return None
             self._changed = False
             x, gap = self.x.copy(), self.joints.gap
-        words = f"loops and couplings are closed to {gap:.1e} m or rad"
-        words = words if self.machine.closed else ""
+        size = f"{gap:.0e} m or rad" if gap else "0"
+        words = f"error of loops and couplings: {size}" if self.machine.closed else ""
         return ShownMoment(x, 0.0, {}, words, {"gap": f"{gap:.3e}"})

@@ -188,10 +188,7 @@ class View:
 
         @self.server.on_client_connect
         def _(client: Any) -> None:
-            camera = client.camera
-            place = placed(points, max(camera.image_width, 1), max(camera.image_height, 1))
-            camera.position = place.position
-            camera.look_at = place.look_at
+            self._look_from(client.camera, points)
 
         step = 10.0 ** np.round(np.log10(max(reach, 1e-6)))
         ground = 0.0 if low > -0.1 * reach else float(low - 0.1 * reach)
@@ -206,6 +203,25 @@ class View:
             fade_distance=10 * reach,
             position=(0.0, 0.0, ground),
         )
+
+    def _look_from(self, camera: Any, points: np.ndarray) -> None:
+        """Put the camera of a page where it has points (n, 3) beside its controls.
+
+        A page that has much to load may take the camera of the server after that: then again.
+        """
+        place = placed(points, max(camera.image_width, 1), max(camera.image_height, 1))
+        first = np.asarray(self.server.initial_camera.position)
+
+        def put() -> None:
+            camera.position = place.position
+            camera.look_at = place.look_at
+
+        @camera.on_update
+        def _(now: Any) -> None:
+            if np.allclose(now.position, first) and not np.allclose(place.position, first):
+                put()
+
+        put()
 
     def _seen(self) -> np.ndarray:
         """Return points (n, 3) around all that is to be seen at first: the machine as it moves."""
