@@ -14,7 +14,7 @@ from framefree.gallery.machines.arms import revolute_chain
 from framefree.geometry import batch
 from framefree.look.view import ViewError, drawing, view
 from framefree.look.view.closing import ClosedJoints
-from framefree.look.view.figures import in_units
+from framefree.look.view.figures import in_units, power_of
 from framefree.look.view.following import bent, end_of, following
 from framefree.look.view.handle import HandleFilter, HandleReference, handle_numbers
 from framefree.look.view.meshes import meshes_of, note_on_missing
@@ -222,6 +222,20 @@ def test_units_of_a_figure_are_those_of_its_curves():
     assert in_units(("m", "m", "", "")) == " (m, 1)"
     assert in_units(("rad", "m")) == " (rad, m)"
     assert in_units(("", "")) == in_units(()) == ""
+
+
+@pytest.mark.parametrize("size", [3e-12, 2e-7, 4e-4, 0.02, 0.5, 700.0, 3e5, 2e9])
+def test_labels_of_a_figure_have_digits_that_tell_them_apart(size):
+    """The page writes three digits after the point: small values would all be zero there."""
+    rows = size * np.linspace(-1, 1, 9)[:, None]
+    power = power_of(np.vstack([rows, [[np.nan]]]))
+    shown = np.round(rows * 10.0**-power, 3)
+    assert power % 3 == 0
+    if size < 1e-9:  # what rounding leaves is shown as the zero that it is
+        assert power == 0
+    else:
+        assert len(np.unique(shown)) == 9
+        assert np.abs(shown).max() < 1e5
 
 
 def test_what_a_host_means():

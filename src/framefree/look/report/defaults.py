@@ -200,7 +200,8 @@ def _others(run: Run) -> list[Figure]:
     for one in changing(_other_signals(run)):
         channel = one.channel
         title = channel.name.replace("_", " ").replace(".", " ")
-        title = title[:1].upper() + title[1:]
+        # A symbol stays as it is: E would be another one than e.
+        title = title if len(title) == 1 else title[:1].upper() + title[1:]
         figures += _figures_of(run.t, one.values, channel, title, channel.name)
     return figures
 
