@@ -152,6 +152,14 @@ def test_a_logarithmic_axis_survives_an_exact_zero():
     assert "type" not in drawn["layout"]["yaxis"]
 
 
+def test_lines_that_a_logarithmic_axis_cannot_show_are_told_in_the_legend():
+    t = np.arange(4.0)
+    lines = {"rises": t + 1, "rests": 0 * t, "falls": -t - 1, "none": np.nan * t}
+    drawn = plot(Figure.over_time("E", "e", t, lines, logarithmic=True))
+    names = [trace["name"] for trace in drawn["traces"]]
+    assert names == ["rises", "rests (zero)", "falls (zero or less)", "none"]
+
+
 def test_many_entries_are_split_and_what_is_left_out_is_said():
     machine = pendulum(2)
     run = simulate(machine, PD(machine), duration=0.02, dt=1e-2)

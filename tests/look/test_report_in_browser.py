@@ -66,6 +66,40 @@ def test_dashes_are_seen_on_the_line_that_they_lie_on(page):
     assert min(order for _, order in dashed) > max(order for _, order in full)
 
 
+def test_curves_are_drawn_with_all_their_points(page):
+    """Plotly would leave out points of a smooth curve, until its corners are seen."""
+    counts = page.locator(".figure").evaluate(
+        "e => [[...e.querySelectorAll('.scatterlayer path.js-line')].map("
+        "  (p) => p.getAttribute('d').match(/[ML]/g).length), e._fullData.map((t) => t.x.length)]"
+    )
+    drawn, given = map(sorted, counts)
+    assert drawn == given
+    assert drawn[0] > 100
+
+
+@pytest.mark.parametrize("size", [(1280, 900), (700, 900), (390, 800)])
+def test_the_motion_fills_its_picture_and_none_of_it_is_cut_off(browser, folder, size):
+    page = opened(browser, folder / "report.html", *size)
+    # The corners of the box around everything, in shares of the picture from its middle.
+    corners = page.locator(".scene").evaluate(
+        """e => {
+          const {model, view, projection} = e._fullLayout.scene._scene.glplot.cameraParams;
+          const by = (m, p) => [0, 1, 2, 3].map((i) =>
+            m[i] * p[0] + m[4 + i] * p[1] + m[8 + i] * p[2] + m[12 + i] * p[3]);
+          const {xaxis, yaxis, zaxis} = e._fullLayout.scene;
+          return [...Array(8).keys()].map((k) => {
+            const p = [xaxis, yaxis, zaxis].map((axis, i) => axis.range[k >> i & 1]);
+            const q = by(projection, by(view, by(model, [...p, 1])));
+            return [q[0] / q[3], q[1] / q[3]];
+          });
+        }"""
+    )
+    furthest = np.abs(corners).max(axis=0)
+    assert (furthest < 0.95).all()
+    assert (furthest > 0.65).any()
+    page.close()
+
+
 def test_nothing_is_cut_off_and_no_label_covers_another(page):
     assert page.evaluate(FAULTS) == []
 

@@ -6,6 +6,7 @@ import signal
 
 import pytest
 
+from framefree.cli.view import _in_order
 from framefree.errors import FramefreeError
 from framefree.gallery.shared import results
 from framefree.gallery.shared.results import run_into
@@ -170,3 +171,17 @@ def test_settings_from_text(swing):
         {"duration": "2", "count": "3", "spin": "TRUE", "plant": "mujoco", "bound": "inf"}
     )
     assert found == swing(2.0, float("inf"), 3, True, plant="mujoco")
+
+
+def test_the_first_run_of_a_scenario_is_the_one_that_is_viewed(tmp_path, swing):
+    """Not the first in the alphabet; a folder without that record still has an order."""
+    run_into(swing(count=2), tmp_path / "out")
+    manifest = tmp_path / "out" / "manifest.json"
+    data = json.loads(manifest.read_text())
+    assert data["runs"] == ["swing-0", "swing-1"]
+    for names in (["swing-1", "swing-0"], ["swing-1"]):
+        manifest.write_text(json.dumps(data | {"runs": names}))
+        assert [table.stem for table in _in_order(tmp_path / "out")] == ["swing-1", "swing-0"]
+    for broken in ("{", "[]", "{}", '{"runs": 3}'):
+        manifest.write_text(broken)
+        assert [table.stem for table in _in_order(tmp_path / "out")] == ["swing-0", "swing-1"]

@@ -12,8 +12,19 @@ from framefree.look.picture import body_poses as drawn_poses
 from framefree.look.report import Animation, ReportError
 from framefree.look.report import mesh as meshes
 from framefree.look.report.scene import as_position_and_wxyz, body_poses, scene
-from framefree.look.report.style import joints_on, solids_of
-from framefree.machine import Body, Free, Joint, Loop, Machine, Spherical, Spring
+from framefree.look.report.style import joints_on, solids_of, ties
+from framefree.machine import (
+    Body,
+    Damper,
+    Frame,
+    Free,
+    Joint,
+    Loop,
+    Machine,
+    Revolute,
+    Spherical,
+    Spring,
+)
 from framefree.machine.shape import Shape
 from framefree.simulate import simulate
 
@@ -182,6 +193,33 @@ def test_loops_springs_and_free_bodies_are_shown():
     run = simulate(machine, x0=x0, duration=0.02, dt=1e-2)
     data = scene(Animation("a", run))
     assert [tie[::2] for tie in data["ties"]] == [[-1, 0], [0, 1]]
+
+
+def test_no_ellipsoid_is_far_larger_than_the_bones_around_it():
+    """Inertias of model files are often too large: a shoulder would hide the whole arm."""
+    light, heavy = (Moments.of_body(1.0, (0, 0, 0), moment * np.eye(3)) for moment in (1e-3, 1.0))
+    bodies = [Body("shoulder", heavy), Body("upper", light), Body("lower", light)]
+    places = {"shoulder": ("world", 0.0), "upper": ("shoulder", 0.0), "lower": ("upper", 0.3)}
+    joints = [
+        Joint(f"j{name}", Revolute("y"), parent, name, parent_pose=(0, 0, at))
+        for name, (parent, at) in places.items()
+    ]
+    machine = Machine(bodies, joints, frames=[Frame("tip", "lower", (0, 0, 0.3))]).numeric
+    sizes = {s.body: np.ptp(s.points, axis=0).max() for s in solids_of(machine, 0.6)}
+    assert max(sizes.values()) < 0.4
+    alone = Machine([bodies[0]], [joints[0]]).numeric  # its ellipsoid is all that there is to see
+    assert max(np.ptp(s.points, axis=0).max() for s in solids_of(alone, 0.6)) > 1.0
+
+
+def test_drag_ties_a_body_to_no_place():
+    """A line from a craft to the origin would show a rope where there is none."""
+    body = Moments.of_body(1.0, (0, 0, 0), 0.1 * np.eye(3))
+    machine = Machine(
+        [Body("a", body), Body("b", body)],
+        [Joint("ja", Free(), "world", "a"), Joint("jb", Free(), "world", "b")],
+        dampers=[Damper("drag", "world", "a", np.eye(6)), Damper("oil", "a", "b", np.eye(6))],
+    )
+    assert [tie[::2] for tie in ties(machine)] == [(0, 1)]
 
 
 def test_tunable_machines_are_drawn_with_the_values_of_the_run():

@@ -14,6 +14,7 @@ from framefree.gallery.machines.arms import revolute_chain
 from framefree.geometry import batch
 from framefree.look.view import ViewError, drawing, view
 from framefree.look.view.closing import ClosedJoints
+from framefree.look.view.figures import in_units, power_of
 from framefree.look.view.following import bent, end_of, following
 from framefree.look.view.handle import HandleFilter, HandleReference, handle_numbers
 from framefree.look.view.meshes import meshes_of, note_on_missing
@@ -115,6 +116,12 @@ def test_joints_stay_closed_as_they_are_moved(name):
     assert np.abs(joints.x - start).max() > 1e-3
 
 
+def test_the_end_of_a_machine_is_no_frame_that_closes_a_loop():
+    """The piston of the crane is deeper in its tree than the arm that people would move."""
+    assert end_of(MACHINES["crane"]()) == "tip"
+    assert end_of(MACHINES["crane-model"]()) == "tip"
+
+
 def test_the_end_and_a_good_start_of_an_arm():
     machine = MACHINES["seven-joint-arm"]()
     assert end_of(machine) == "link_7_l"
@@ -210,6 +217,27 @@ def test_poses_of_very_many_bodies_are_those_that_are_compiled(name, monkeypatch
     np.testing.assert_allclose(drawing.ShownPoses(machine)(x), expected, atol=1e-12)
 
 
+def test_units_of_a_figure_are_those_of_its_curves():
+    assert in_units(("rad", "rad")) == " (rad)"
+    assert in_units(("m", "m", "", "")) == " (m, 1)"
+    assert in_units(("rad", "m")) == " (rad, m)"
+    assert in_units(("", "")) == in_units(()) == ""
+
+
+@pytest.mark.parametrize("size", [3e-12, 2e-7, 4e-4, 0.02, 0.5, 700.0, 3e5, 2e9])
+def test_labels_of_a_figure_have_digits_that_tell_them_apart(size):
+    """The page writes three digits after the point: small values would all be zero there."""
+    rows = size * np.linspace(-1, 1, 9)[:, None]
+    power = power_of(np.vstack([rows, [[np.nan]]]))
+    shown = np.round(rows * 10.0**-power, 3)
+    assert power % 3 == 0
+    if size < 1e-9:  # what rounding leaves is shown as the zero that it is
+        assert power == 0
+    else:
+        assert len(np.unique(shown)) == 9
+        assert np.abs(shown).max() < 1e5
+
+
 def test_what_a_host_means():
     assert is_loopback("127.0.0.1")
     assert is_loopback("localhost")
@@ -276,6 +304,17 @@ def test_the_ground_is_seen_under_machines_of_all_sizes(length):
         away = np.linalg.norm(np.subtract(camera.position, camera.look_at))
         assert shown.ground.fade_distance > 2.0 * away
         assert 0.3 < shown.ground.section_size / shown.drawing.reach < 3.3
+
+
+@pytest.mark.parametrize("name", ["four-bars", "revolute-chain"])
+def test_linkages_and_long_chains_run_live_from_their_first_state(name):
+    """One has a start where its loops lose rank, the other ends in very light links."""
+    with view(MACHINES[name](), live=True, port=18690) as shown:
+        session = shown.mode.session
+        session.pause()
+        session.advance(0.1)
+        assert session.failure == ""
+        assert np.isfinite(session.observed()[1]["state", "x"]).all()
 
 
 def test_a_quadruped_runs_live_from_where_its_feet_touch_the_ground():

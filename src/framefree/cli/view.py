@@ -1,5 +1,6 @@
 """`framefree view`: a machine, or a run, in a page of the browser."""
 
+import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -89,16 +90,24 @@ def _run(path: Path) -> Any:
     """Return the run in a folder; the first where a scenario has written several."""
     from framefree.simulate import Run
 
-    if path.is_dir() and not (path / "run.parquet").exists():
-        tables = sorted(path.glob("*.parquet"))
-        if tables:
-            names = ", ".join(table.name for table in tables)
-            if len(tables) > 1:
-                err.print(
-                    f"showing {tables[0].name} of {names}",
-                    style="dim",
-                    highlight=False,
-                    soft_wrap=True,
-                )
-            return Run.load(tables[0])
-    return Run.load(path)
+    if not path.is_dir() or (path / "run.parquet").exists():
+        return Run.load(path)
+    tables = _in_order(path)
+    if not tables:
+        return Run.load(path)
+    if len(tables) > 1:
+        others = ", ".join(table.name for table in tables[1:])
+        words = f"showing {tables[0].name}; for another: framefree view {path}/NAME ({others})"
+        err.print(words, style="dim", highlight=False, soft_wrap=True)
+    return Run.load(tables[0])
+
+
+def _in_order(folder: Path) -> list[Path]:
+    """Return the runs in a folder, in the order in which a scenario names them in its manifest."""
+    tables = {table.stem: table for table in sorted(folder.glob("*.parquet"))}
+    try:
+        names = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["runs"]
+        first = [name for name in names if name in tables]
+    except (OSError, ValueError, LookupError, TypeError):
+        first = []
+    return [tables[name] for name in dict.fromkeys([*first, *tables])]

@@ -3,7 +3,17 @@
 import numpy as np
 
 from framefree.geometry import Moments
-from framefree.machine import Body, Frame, Free, Joint, Loop, Machine, Revolute, Spherical
+from framefree.machine import (
+    Body,
+    Frame,
+    Free,
+    Joint,
+    Keyframe,
+    Loop,
+    Machine,
+    Revolute,
+    Spherical,
+)
 from framefree.machine.shape import Shape
 
 _STEEL, _BRASS, _DARK = (0.55, 0.6, 0.68, 1.0), (0.8, 0.62, 0.25, 1.0), (0.2, 0.22, 0.26, 1.0)
@@ -88,7 +98,16 @@ def four_bars(count: int = 2) -> Machine:
         loops.append(Loop(f"loop{i}", "hinge", f"B{i + 1}", f"end{i}", axis=(0, -1, 0)))
         shapes.append(_bar(f"bar{i}", 0.05, _BLUE))
     parts = tuple(bodies), tuple(joints), tuple(frames)
-    return Machine(*parts, loops=tuple(loops), name="four-bars", geometry=tuple(shapes))
+    # At zero all rods lie on one line, where nothing can be seen, and the loops lose rank.
+    signs = {joint.name: 1.0 if joint.parent == "world" else -1.0 for joint in joints}
+    shown = Keyframe("initial", {name: sign * np.pi / 3 for name, sign in signs.items()})
+    return Machine(
+        *parts,
+        loops=tuple(loops),
+        name="four-bars",
+        geometry=tuple(shapes),
+        keyframes=(shown,),
+    )
 
 
 _HINGE = Revolute((0, -1, 0))

@@ -148,6 +148,7 @@ def _write(
     else:
         runs, page = outcome.runs, page_of(scenario, outcome, metrics["wall_seconds"])
     _name_runs(place.work, runs, seen)
+    place.about = {**place.about, "runs": list(runs)}
     text = json.dumps(metrics, indent=2, allow_nan=False)
     write_file(place.work / "metrics.json", text + "\n")
     return write(page, place.work / "report.html")

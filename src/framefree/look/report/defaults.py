@@ -13,6 +13,7 @@ from framefree.look.report.scene import (
     drawn_machine,
     one_trajectory,
 )
+from framefree.look.report.signals import SignalGroup, changing, groups, resting
 from framefree.motion import equations
 from framefree.simulate.columns import Channel
 from framefree.simulate.run import Run
@@ -50,6 +51,7 @@ def run_page(run: Run, title: str = "", trajectory: int = 0, **options: Any) -> 
         figures=default_figures(run),
         animations=(default_animation(one_trajectory(run, trajectory)),),
         notes=tuple(notes),
+        tables=resting(_other_signals(run)) if run.batch is None and len(run) else (),
         trouble=run.meta.get("failure", trouble),
         **options,
     )
@@ -193,14 +195,19 @@ def _lyapunov(run: Run) -> list[Figure]:
 
 
 def _others(run: Run) -> list[Figure]:
-    """Return what the law and the plant tell beyond that, each array by itself."""
+    """Return what the law and the plant tell beyond that, as far as it changes."""
     figures: list[Figure] = []
-    for channel in run.channels:
-        known = channel.name in _OWN or channel.name.endswith("_apart")
-        if channel.group == "signals" and not known and channel.name in run.signals:
-            title = channel.name.replace("_", " ").replace(".", " ")
-            figures += _entries(run, channel, title[:1].upper() + title[1:], channel.name)
+    for one in changing(_other_signals(run)):
+        channel = one.channel
+        title = channel.name.replace("_", " ").replace(".", " ")
+        # A symbol stays as it is: E would be another one than e.
+        title = title if len(title) == 1 else title[:1].upper() + title[1:]
+        figures += _figures_of(run.t, one.values, channel, title, channel.name)
     return figures
+
+
+def _other_signals(run: Run) -> list[SignalGroup]:
+    return groups(run, {*_OWN, *(name for name in run.signals if name.endswith("_apart"))})
 
 
 def _constraints(run: Run) -> list[Figure]:

@@ -19,6 +19,8 @@ _OPTIONS = {
     "seed": "seed",
 }
 _UNITS = {"control_dt": " s", "delay": " control periods"}
+ENDLESS = 1e8
+"""Duration, s, from which on a run ends when somebody says so, as a live session does."""
 FEW = 8
 """Events that are told one by one."""
 
@@ -123,7 +125,7 @@ def _integrator(run: Run) -> str:
     words = [name]
     if step is not None:
         words.append(f"steps of {number(step)} s")
-    if duration is not None:
+    if duration is not None and duration < ENDLESS:
         words.append(f"for {number(duration)} s")
     choice = run.meta.get("integrator_choice", "")
     reason = f" ({choice})" if " at " in choice else ""

@@ -16,7 +16,9 @@ PAGE_POINTS = 240_000
 """Most points of all figures of a page together: some 4 MB."""
 COARSE = 1e-3
 """Share of the largest value that a line must change by for single precision to serve."""
-LINE_POINTS = (600, 5000)
+STEADY = 1e-9
+"""Share of their size by which values differ that are drawn as one."""
+LINE_POINTS = (600, 2500)
 """Most points of a line: in a figure of very many lines, and in one of few."""
 LEGEND = 40
 """Most lines that a legend names."""
@@ -31,6 +33,8 @@ def plot(figure: Figure, points: int = POINTS) -> dict[str, Any]:
     y_axis: dict[str, Any] = {"title": {"text": plain(figure.y_label)}}
     if logarithmic:
         y_axis |= {"type": "log", **_decades(figure.lines)}
+    else:
+        y_axis |= _steady(figure.lines)
     if figure.equal:
         y_axis |= {"scaleanchor": "x", "scaleratio": 1}
     layout = {"xaxis": x_axis, "yaxis": y_axis, "showlegend": 1 < len(figure.lines) <= LEGEND}
@@ -84,9 +88,28 @@ def _decades(lines: tuple[Line, ...]) -> dict[str, Any]:
     return {"dtick": "D2" if span < 2.5 else max(int(np.ceil(span / 8)), 1)}
 
 
+def _steady(lines: tuple[Line, ...]) -> dict[str, Any]:
+    """Return ends of an axis over values that differ by rounding alone, else nothing.
+
+    Labels with all digits of such values would have no room.
+    """
+    values = np.concatenate([np.zeros(0), *(line.y[np.isfinite(line.y)] for line in lines)])
+    size = float(np.abs(values).max(initial=0.0))
+    if not size or float(np.ptp(values)) > STEADY * size:
+        return {}
+    middle = float(values.mean())
+    return {"range": [middle - 0.1 * size, middle + 0.1 * size]}
+
+
 def _positive(line: Line) -> Line:
-    """Return a line for a logarithmic axis: what is zero or less, an exact zero too, is a gap."""
-    return replace(line, y=np.where(line.y > 0, line.y, np.nan))
+    """Return a line for a logarithmic axis: what is zero or less, an exact zero too, is a gap.
+
+    The name of a line that is a gap as a whole says so: who reads it would look for the line.
+    """
+    positive, values = line.y > 0, line.y[np.isfinite(line.y)]
+    gone = len(values) and not positive.any()
+    why = "" if not gone else " (zero)" if not values.any() else " (zero or less)"
+    return replace(line, name=line.name + why, y=np.where(positive, line.y, np.nan))
 
 
 def _precision(values: np.ndarray) -> str:
@@ -95,6 +118,16 @@ def _precision(values: np.ndarray) -> str:
     if not len(finite) or np.ptp(finite) > COARSE * np.abs(finite).max():
         return "f4"
     return "f8"
+
+
+def _apart(x: np.ndarray) -> bool:
+    """Whether steps between points are the same in single precision, to a percent.
+
+    Where a figure is magnified, steps of rounding are not seen then.
+    """
+    steps, rounded = np.diff(x), np.diff(x.astype(np.float32).astype(float))
+    steps, rounded = (values[np.isfinite(steps)] for values in (steps, rounded))
+    return bool((np.abs(rounded - steps) <= 1e-2 * np.abs(steps)).all())
 
 
 def _trace(line: Line, color: int, most: int) -> dict[str, Any]:
@@ -115,5 +148,6 @@ def _trace(line: Line, color: int, most: int) -> dict[str, Any]:
         rows = np.unique(np.r_[0 : len(line.x) : step, len(line.x) - 1])
         points = {"x": line.x[rows], "y": line.y[rows], "z": line.z[rows]}
     kept = {axis: _precision(values) for axis, values in points.items()}
-    kept["x"] = "f8" if line.z is None else kept["x"]
+    if line.z is None and not _apart(points["x"]):
+        kept["x"] = "f8"
     return trace | {axis: packed(values, kept[axis]) for axis, values in points.items()}

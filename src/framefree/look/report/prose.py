@@ -98,7 +98,7 @@ UNITS = {
 NAMES = {
     "mujoco": "MuJoCo", "pinocchio": "Pinocchio", "scipy": "SciPy", "casadi": "CasADi",
     "lyapunov": "Lyapunov", "rk4": "Runge-Kutta 4", "jax": "JAX", "imu": "IMU", "qp": "QP",
-    "euler": "Euler", "lagrangian": "Lagrangian",
+    "euler": "Euler", "lagrangian": "Lagrangian", "rmse": "rms error", "dbar": "unknown force",
 }  # fmt: skip
 """Words of keys that people write otherwise."""
 
@@ -160,6 +160,8 @@ def _brief(value: Any) -> str:
         if "framefree_machine" in value or "not_recorded" in value:
             return str(value.get("name") or "a machine")
         kind = value.get("type", "")
+        if kind == "SX" or (kind == "Parameters" and value.get("names")):
+            return "live numbers"
         left_out = ("type", "name")
         items = {k: v for k, v in value.items() if k not in left_out and v not in (None, [], ())}
         inner = ", ".join(f"{key} {_brief(item)}" for key, item in items.items())

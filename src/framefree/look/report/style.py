@@ -42,8 +42,9 @@ def solids_of(machine: Machine, reach: float) -> list[Solid]:
     points = {i: joints_on(machine, i) for i in range(len(machine.bodies)) if i not in done}
     thickness = _thickness(points, reach)
     solids = list(shaped)
+    alone = len(machine.bodies) == 1
     for i, places in points.items():
-        solids += _bones(machine, i, places, thickness)
+        solids += _bones(machine, i, places, thickness, alone)
     if not shaped:
         solids += [
             mesh.ball(-1, place, 1.2 * _BALL * thickness, GROUND) for place in _anchors(machine)
@@ -70,8 +71,12 @@ def joints_on(machine: Machine, index: int) -> list[np.ndarray]:
 
 
 def ties(machine: Machine) -> list[tuple[int, Any, int, Any]]:
-    """Return springs, dampers and rods of given length as pairs of body and point (3)."""
-    parts = [*machine.springs, *machine.dampers]
+    """Return springs, dampers and rods of given length as pairs of body and point (3).
+
+    A damper to `world` itself is drag: it ties its body to no place.
+    """
+    drag = [damper for damper in machine.dampers if "world" in (damper.frame_a, damper.frame_b)]
+    parts = [*machine.springs, *(one for one in machine.dampers if one not in drag)]
     parts += [loop for loop in machine.loops if loop.kind == "distance"]
     pairs = []
     for part in parts:
@@ -96,14 +101,16 @@ def _shapes(machine: Machine, role: str) -> list[Solid]:
     return solids
 
 
-def _bones(machine: Machine, index: int, places: list[Any], thickness: float) -> Iterator[Solid]:
+def _bones(
+    machine: Machine, index: int, places: list[Any], thickness: float, alone: bool
+) -> Iterator[Solid]:
     """Give rods from a body's own joint to the other places, and its mass where it tells more."""
     body, color = machine.bodies[index], PALETTE[index % len(PALETTE)]
-    free, joined = isinstance(machine.joint_of(index).kind, Free), machine.parent[index] >= 0
+    free = isinstance(machine.joint_of(index).kind, Free)
     massive = not body.massless and float(body.moments.total) > 0
     if massive and (free or len(places) == 1):
-        # A body on a joint belongs to a machine whose bones tell its size; a free one does not.
-        largest = np.inf if free or not joined else LARGEST * thickness
+        # A body on a joint belongs to a machine whose bones tell its size; one alone does not.
+        largest = np.inf if free or alone else LARGEST * thickness
         shown = mesh.inertia_ellipsoid(index, body.moments, color, largest)
         yield shown
         places = _distinct([*places, np.asarray(body.moments.center, float)])

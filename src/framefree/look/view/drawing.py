@@ -12,7 +12,7 @@ import numpy as np
 from framefree.look.report import mesh, style
 from framefree.look.report.mesh import Solid
 from framefree.look.report.scene import as_position_and_wxyz, size_of
-from framefree.look.view.meshes import is_missing, meshes_of
+from framefree.look.view.meshes import MeshOnBody, is_missing, meshes_of
 from framefree.machine import Machine
 from framefree.motion import equations
 
@@ -107,6 +107,8 @@ class MachineDrawing:
         self._mesh_nodes: list[tuple[Any, int]] = []
         self._frames = self._add_meshes()
         self.ellipsoids: list[_Copies] = []
+        self._boxes = [(solid.body, _box(solid.points)) for solid in solids]
+        self._boxes += [(one.body, _box(_placed_points(one))) for one in self.meshes]
 
     # ------------------------------------------------------------------ making
 
@@ -166,6 +168,13 @@ class MachineDrawing:
         for group in self.ellipsoids:
             group.node.visible = wanted
 
+    def corners(self, poses: np.ndarray) -> np.ndarray:
+        """Return the corners (n, 3) of boxes around all that is drawn, at poses (bodies, 4, 4)."""
+        world = np.concatenate([poses, np.eye(4)[None]])
+        points = [(world[body] @ (*p, 1.0))[:3] for body, box in self._boxes for p in box]
+        points += [G[:3, 3] for G in poses]
+        return np.array(points) if points else np.array([[-1.0] * 3, [1.0] * 3])
+
     # ------------------------------------------------------------------ moving
 
     @property
@@ -191,6 +200,18 @@ class MachineDrawing:
 def _with_world(poses: np.ndarray) -> np.ndarray:
     """Return positions and quaternions (bodies + 1, 7), the world's last."""
     return as_position_and_wxyz(np.concatenate([poses, np.eye(4)[None]]))
+
+
+def _box(points: np.ndarray) -> np.ndarray:
+    """Return the corners (8, 3) of the box around points (n, 3)."""
+    ends = np.stack([points.min(axis=0), points.max(axis=0)])
+    return np.array([[ends[i, 0], ends[j, 1], ends[k, 2]] for i, j, k in np.ndindex(2, 2, 2)])
+
+
+def _placed_points(one: MeshOnBody) -> np.ndarray:
+    """Return the corners (8, 3) of the box around a mesh, in its body's frame."""
+    local = _box(np.asarray(one.mesh.bounds, float) * np.asarray(one.scale))
+    return local @ one.pose[:3, :3].T + one.pose[:3, 3]
 
 
 def _has_shapes(machine: Machine, role: str) -> bool:

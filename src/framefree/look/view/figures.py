@@ -13,6 +13,10 @@ MOST = 8
 POINTS = 600
 """Points of a curve."""
 FAINT = "rgba(120,120,120,0.35)"
+ROUNDING = 1e-9
+"""Values below are shown as zero."""
+STILL = {"range": (-1.0, 1.0)}
+"""Ends of an axis over values that are zero."""
 UNNAMED = "framefree-unnamed"
 """Class of curves that a legend leaves out; see `LEGEND_STYLE`."""
 LEGEND_STYLE = f"<style>.u-legend .{UNNAMED} {{ display: none; }}</style>"
@@ -37,7 +41,7 @@ class SignalFigure:
         with self._folder:
             self.menu = gui.add_dropdown("signal", names, initial_value=chosen)
         self._plot: Any = None
-        self._made = ""
+        self._made: tuple[str, int, bool] | None = None
 
     @property
     def channel(self) -> Channel:
@@ -54,25 +58,30 @@ class SignalFigure:
         t, rows = t[keep], rows[keep]
         past = rows if now is None else np.where((t <= now + 1e-9)[:, None], rows, np.nan)
         faint = rows[:, :0] if now is None else rows
-        data = (t, *faint.T, *past.T)
-        if self._made != self.menu.value or self._plot is None:
-            self._make(data, rows.shape[1], faint.shape[1])
+        power, still = power_of(rows), not any_size(rows)
+        data = (t, *(faint * 10.0**-power).T, *(past * 10.0**-power).T)
+        style = (self.menu.value, power, still)
+        if self._made != style or self._plot is None:
+            self._make(data, rows.shape[1], faint.shape[1], power, still)
+            self._made = style
         else:
             self._plot.data = tuple(np.asarray(part, float) for part in data)
 
-    def _make(self, data: Any, count: int, faint: int) -> None:
+    def _make(self, data: Any, count: int, faint: int, power: int, still: bool) -> None:
         if self._plot is not None:
             self._plot.remove()
         channel = self.channel
-        names = channel.entry_names[:count]
-        unit = channel.units[0] if channel.units else ""
-        title = f"{self.menu.value} ({unit})" if unit else self.menu.value
+        names = [_legend(channel, name) for name in channel.entry_names[:count]]
+        title = self.menu.value + in_units(channel.units[:count])
+        title += f", × 1e{power}" if power else ""
+        if count < channel.size:
+            title += f", {count} of {channel.size}"
         series: list[dict[str, Any]] = [{"label": "t (s)"}]
         whole = {"label": "", "class": UNNAMED, "stroke": FAINT, "width": 1}
         series += [whole | {"points": {"show": False}}] * faint
         series += [
             {
-                "label": str(name) or channel.name,
+                "label": name,
                 "stroke": color,
                 "width": 2,
                 "points": {"show": False},
@@ -84,10 +93,38 @@ class SignalFigure:
                 tuple(np.asarray(part, float) for part in data),
                 tuple(series),
                 title=title,
-                scales={"x": {"time": False}},
+                scales={"x": {"time": False}, **({"y": STILL} if still else {})},
                 aspect=1.6,
             )
-        self._made = self.menu.value
+
+
+def power_of(rows: np.ndarray) -> int:
+    """Return the power of ten in which values are shown: labels have three digits after the point.
+
+    Zero where that serves, and for rounding about zero; else a multiple of three.
+    """
+    finite = np.abs(rows[np.isfinite(rows)])
+    size = float(finite.max(initial=0.0))
+    if size < ROUNDING or 0.03 <= size < 1e5:
+        return 0
+    return 3 * int(np.floor(np.log10(size) / 3))
+
+
+def any_size(rows: np.ndarray) -> bool:
+    """Whether values are more than rounding about zero."""
+    return bool((np.abs(rows[np.isfinite(rows)]) >= ROUNDING).any())
+
+
+def _legend(channel: Channel, name: Any) -> str:
+    """Return what a legend calls an entry: "e[2]" where it has no name of its own."""
+    name = str(name)
+    return f"{channel.name}[{name}]" if name[:1].isdigit() else name or channel.name
+
+
+def in_units(units: tuple[str, ...]) -> str:
+    """Return units for a title: " (m, rad)"; what has none beside what has one is in " (m, 1)"."""
+    several = list(dict.fromkeys(units))
+    return f" ({', '.join(unit or '1' for unit in several)})" if any(several) else ""
 
 
 def offered(channels: Any) -> dict[str, Channel]:

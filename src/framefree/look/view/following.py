@@ -80,11 +80,18 @@ def following(machine: Machine, x0: np.ndarray, frame: str = "") -> Following:
     try:
         return _arm(machine, x0, frame, notes)
     except ControlError as error:
-        return Following(machine, notes=(f"Nothing follows a handle here: {error}.",))
+        why = f"{error}."
+        if machine.nu < machine.nv and any(isinstance(joint.kind, Free) for joint in roots):
+            why = "the machine floats, and no motor drives its base."
+        words = f"No law runs, and nothing follows a handle here: {why} Bodies can be grabbed."
+        return Following(machine, notes=(f"{words} ff.view(machine, law) runs a law of your own.",))
 
 
 def end_of(machine: Machine) -> str:
-    """Return the frame that is dragged: what is held by loops, or the end of the longest chain."""
+    """Return the frame that is dragged: what is held by loops, or the end of the longest chain.
+
+    Of the frames of that body it is the one that is furthest from the body's joint.
+    """
     held = {machine.frame(n).body for loop in machine.loops for n in (loop.frame_a, loop.frame_b)}
     for joint in machine.joints:
         if isinstance(joint.kind, Free) and joint.child in held:
@@ -96,9 +103,21 @@ def end_of(machine: Machine) -> str:
         depth.append(0 if parent < 0 else depth[parent] + 1)
     parents = set(machine.parent)
     leaves = [i for i in range(len(machine.bodies)) if i not in parents]
-    last = machine.bodies[max(leaves, key=lambda i: (depth[i], -i))].name
-    own = [frame.name for frame in machine.frames if frame.body == last]
-    return own[-1] if own else last
+    # Frames that close loops or hold springs are no tools: a body with another one comes first.
+    parts = (*machine.loops, *machine.springs, *machine.dampers)
+    used = {name for part in parts for name in (part.frame_a, part.frame_b)}
+    tools = [frame for frame in machine.frames if frame.name not in used]
+    names = [body.name for body in machine.bodies]
+    with_tools = {frame.body for frame in tools}
+    ends = [i for i in leaves if names[i] in with_tools and machine.closed] or leaves
+    last = max(ends, key=lambda i: (depth[i], -i))
+    joint = np.asarray(machine.joint_of(last).child_pose, float)[:3, 3]
+    away = {
+        frame.name: float(np.linalg.norm(np.asarray(frame.pose, float)[:3, 3] - joint))
+        for frame in tools
+        if frame.body == names[last]
+    }
+    return max(away, key=lambda name: away[name]) if away else names[last]
 
 
 class FeltInertia:
@@ -129,6 +148,8 @@ class FeltInertia:
     def margin(self, x: np.ndarray) -> float:
         """Return how far from singular the frame's motion is, between 0 and 1."""
         mobility = self.mobility(x)
+        if not np.isfinite(mobility).all():
+            return 0.0
         size = 6 if self.model.n >= 6 else 3
         scale = np.sqrt(np.maximum(np.diag(mobility)[:size], 1e-30))
         part = mobility[:size, :size] / np.outer(scale, scale)
@@ -181,7 +202,9 @@ def _arm(machine: Machine, x0: np.ndarray, frame: str, notes: tuple[str, ...]) -
     K = ca.vertcat(*[symbols[0]] * 3, *[symbols[2] if turns else none] * 3)
     D = ca.vertcat(*[symbols[1]] * 3, *[symbols[3] if turns else none] * 3)
     handle = handle_numbers(HANDLE)
-    null = NULL_RATE * np.diag(inertia.mass(x0))
+    # By the inertia of each joint where all others give way: by more, light ends of long chains
+    # would be damped faster than the loop is.
+    null = NULL_RATE / np.diag(np.linalg.inv(inertia.mass(x0)))
     law = Impedance(machine, frame, K, D, null_damping=null)
     reference = HandleReference(handle, frame)
     return Following(

@@ -30,6 +30,8 @@ ROWS = 0.05
 """Wall time from one row of the figures to the next, s."""
 FIGURES = 4
 """Rows from one picture of the figures to the next."""
+HANDLE_SIZE = 0.35
+"""Length of the handle's arrows, in sizes of the machine."""
 PUSH = 0.5
 """Largest disturbance, in weights of the machine."""
 
@@ -172,7 +174,7 @@ class LiveMode(ViewMode):
         if self._grab is not None:
             first = _rounded(self.mass * PULL**2)
             low, high = _rounded(0.1 * first), _rounded(10 * first)
-            self.pull = gui.add_slider("hand (N/m)", low, high, _rounded(first / 100, 1), first)
+            self.pull = gui.add_slider("pull (N/m)", low, high, _rounded(first / 100, 1), first)
 
     def _slider(
         self, gui: Any, label: str, low: float, high: float, first: float, key: str
@@ -189,7 +191,7 @@ class LiveMode(ViewMode):
         position, wxyz = handles.target
         self.gizmo = page.server.scene.add_transform_controls(
             "/handle",
-            scale=0.35 * page.drawing.reach,
+            scale=HANDLE_SIZE * page.drawing.reach,
             position=position,
             wxyz=wxyz,
             depth_test=False,
@@ -288,6 +290,13 @@ class LiveMode(ViewMode):
             return f"not saved: {error}"
         self.saved = place
         return f"{len(run)} rows are saved in {place}; framefree view {place} shows them"
+
+    def beside(self, reach: float) -> np.ndarray:
+        """Return the ends of the handle's arrows."""
+        if self._handles is None:
+            return np.zeros((0, 3))
+        position, wxyz = self._handles.target
+        return position + 1.1 * HANDLE_SIZE * reach * batch.rotation(wxyz).T
 
     def told(self) -> set[str]:
         """Return what the loop tells."""

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from framefree.errors import FramefreeError, FramefreeWarning
+from framefree.look.view.camera import FOV, placed
 from framefree.look.view.drawing import MachineDrawing, ShownPoses
 from framefree.look.view.following import end_of
 from framefree.look.view.marks import DRAWN_FROM, Marks
@@ -31,9 +32,10 @@ PERIOD = 1 / 40
 """Wall time from one picture to the next, s."""
 CLOSEST = 1 / 120
 """Least wall time from one picture to the next where somebody does something, s."""
-
-NARROW = 0.8
-"""Width by height of a page, as of a phone, below which controls lie under the machine."""
+FIRST_PAGE = (1400.0, 900.0)
+"""Width and height of the page that is thought of before one looks on, in pixels."""
+FAR = 20.0
+"""Size of a motion, in sizes of the machine, above which only its beginning is looked at."""
 
 
 class ShownMoment(NamedTuple):
@@ -52,7 +54,9 @@ class ViewMode(ABC):
     1. ``moment()`` returns what to show, or None where nothing has changed.
     2. ``panel(page)`` adds its controls once.
     3. ``told()`` names the signals of its moments.
-    4. ``stop()`` ends whatever runs.
+    4. ``shown_before()`` gives configurations that are known to come, and ``beside`` points of what
+       else is shown: the camera has them in its picture.
+    5. ``stop()`` ends whatever runs.
     """
 
     machine: Machine
@@ -70,6 +74,14 @@ class ViewMode(ABC):
     def told(self) -> set[str]:
         """Return the names of the signals that its moments have; none by default."""
         return set()
+
+    def shown_before(self) -> np.ndarray:
+        """Return configurations (n, nx) that are known to come; none by default."""
+        return np.zeros((0, len(self.first)))
+
+    def beside(self, reach: float) -> np.ndarray:
+        """Return points (n, 3) to be seen beside a machine of this size; none by default."""
+        return np.zeros((0, 3))
 
     def drawn(self, page: "View", moment: ShownMoment) -> None:
         """Do what else belongs to a picture; nothing by default."""
@@ -164,24 +176,22 @@ class View:
     # ------------------------------------------------------------------ the scene
 
     def _set_the_stage(self) -> None:
-        places = self.poses[:, :3, 3] if len(self.poses) else np.zeros((1, 3))
-        low, high = places.min(axis=0), places.max(axis=0)
+        low = self.poses[:, 2, 3].min(initial=0.0) if len(self.poses) else 0.0
         reach = self.drawing.reach
-        middle = (low + high) / 2
         # Shadows would cost a third of the picture, and put stripes on flat sides.
         self.server.scene.configure_default_lights(cast_shadow=False)
+        points = self._seen()
+        first = placed(points, *FIRST_PAGE)
         camera = self.server.initial_camera
-        camera.look_at = tuple(middle)
-        camera.position = tuple(middle + 1.2 * reach * np.array([0.95, -1.2, 0.62]))
+        camera.fov = FOV
+        camera.position, camera.look_at = first.position, first.look_at
 
         @self.server.on_client_connect
         def _(client: Any) -> None:
-            if client.camera.aspect < NARROW:
-                # The controls cover the lower half of a narrow page: the machine goes above them.
-                client.camera.look_at = tuple(middle - [0.0, 0.0, 0.75 * reach])
+            self._look_from(client.camera, points)
 
         step = 10.0 ** np.round(np.log10(max(reach, 1e-6)))
-        ground = 0.0 if low[2] > -0.1 * reach else float(low[2] - 0.1 * reach)
+        ground = 0.0 if low > -0.1 * reach else float(low - 0.1 * reach)
         self.ground = self.server.scene.add_grid(
             "/ground",
             width=10 * step,
@@ -193,6 +203,34 @@ class View:
             fade_distance=10 * reach,
             position=(0.0, 0.0, ground),
         )
+
+    def _look_from(self, camera: Any, points: np.ndarray) -> None:
+        """Put the camera of a page where it has points (n, 3) beside its controls.
+
+        A page that has much to load may take the camera of the server after that: then again.
+        """
+        place = placed(points, max(camera.image_width, 1), max(camera.image_height, 1))
+        first = np.asarray(self.server.initial_camera.position)
+
+        def put() -> None:
+            camera.position = place.position
+            camera.look_at = place.look_at
+
+        @camera.on_update
+        def _(now: Any) -> None:
+            if np.allclose(now.position, first) and not np.allclose(place.position, first):
+                put()
+
+        put()
+
+    def _seen(self) -> np.ndarray:
+        """Return points (n, 3) around all that is to be seen at first: the machine as it moves."""
+        first = self.drawing.corners(self.poses)
+        moving = [self.drawing.corners(self.poses_of(x)) for x in self.mode.shown_before()]
+        first = np.concatenate([first, self.mode.beside(self.drawing.reach)])
+        every = np.concatenate([first, *moving])
+        size = float(np.ptp(every, axis=0).max())
+        return every if size < FAR * self.drawing.reach else first
 
     def _show_panel(self) -> None:
         gui = self.server.gui

@@ -15,6 +15,8 @@ from framefree.simulate.run import Run
 SPEEDS = ("0.1", "0.25", "0.5", "1", "2", "5", "10")
 FIGURE_PERIOD = 0.15
 """Wall time from one picture of the figures to the next, s."""
+SEEN = 60
+"""Rows that the camera has in its picture at first."""
 FIRST_FIGURES = ("V", "W", "kinetic")
 """What is shown beside the configuration at first, if the run has it."""
 
@@ -118,6 +120,11 @@ class RunMode(ViewMode):
     def told(self) -> set[str]:
         """Return what was recorded."""
         return set(self.run.signals)
+
+    def shown_before(self) -> np.ndarray:
+        """Return rows of the run, evenly."""
+        rows = np.linspace(0, len(self.rows) - 1, min(len(self.rows), SEEN)).astype(int)
+        return self.run.x[self.rows[rows]]
 
     # ------------------------------------------------------------------ pictures
 

@@ -14,6 +14,8 @@
   const TOOLBAR = {bgcolor: "rgba(255,255,255,.7)", color: "#6b7684", activecolor: "#1d2733"};
   const TYPES = {f4: Float32Array, f8: Float64Array, i2: Int16Array, u2: Uint16Array,
                  u4: Uint32Array};
+  // Pixels for the labels of a box in space, at its sides and below it.
+  const LABELS = 70, LABELS_BELOW = 48;
   const figures = [];
 
   function unpack(packed) {
@@ -53,7 +55,8 @@
       return {type: "scatter", name: trace.name, x, y,
               mode: trace.mode, connectgaps: false, legendrank: 1000 + i,
               marker: {color, size: x.length > 300 ? 4 : 7},
-              line: {color, width: trace.dashed ? 1.8 : trace.faint ? 1 : 2,
+              // Lines are thinned already; what Plotly would leave out shows as corners.
+              line: {color, width: trace.dashed ? 1.8 : trace.faint ? 1 : 2, simplify: false,
                      dash: trace.dashed ? "dash" : again ? "dot" : "solid"}};
     });
     if (data.layout.zaxis) return drawInSpace(element, data, traces);
@@ -233,9 +236,7 @@
       // The legend has room of its own below the picture: a row for an entry on a narrow page.
       const named = traces.filter((trace) => trace.name && trace.showlegend !== false).length;
       const rows = Math.ceil(named / Math.max(1, Math.floor(this.element.offsetWidth / 230)));
-      // In a narrow window step back, so that the sides are seen.
-      const back = Math.max(1, 1.4 * (this.element.offsetHeight - 22 * rows) / this.element.offsetWidth);
-      const eye = data.eye.map((value) => back * value);
+      const eye = eyeFor(data, this.element.offsetWidth, this.element.offsetHeight - 22 * rows);
       const layout = {
         font: FONT, margin: {l: 0, r: 0, t: 0, b: 22 * rows}, paper_bgcolor: "rgba(0,0,0,0)",
         uirevision: "camera", modebar: TOOLBAR,
@@ -420,6 +421,31 @@
       this.button.classList.remove("playing");
       this.button.setAttribute("aria-label", "Play");
     }
+  }
+
+  // Where to look from, in the direction of the data: so near that the box just fits into a picture
+  // of so many pixels, with room for the labels of its axes. Plotly sees 45 degrees from below to above.
+  function eyeFor(data, width, height) {
+    const room = [width, height].map((size, k) =>
+      Math.max(size / 2 - [LABELS, LABELS_BELOW][k], 0.6 * size / 2));
+    const pixels = height / 2 / Math.tan(Math.PI / 8);
+    const size = Math.hypot(...data.eye), back = data.eye.map((value) => value / size);
+    const flat = Math.hypot(back[0], back[1]) || 1;
+    const right = [-back[1] / flat, back[0] / flat, 0];
+    const up = [back[1] * right[2] - back[2] * right[1], back[2] * right[0] - back[0] * right[2],
+                back[0] * right[1] - back[1] * right[0]];
+    const dot = (a, b) => a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+    let distance = 0;
+    for (let corner = 0; corner < 8; corner++) {
+      const p = data.aspect.map((side, k) => (corner >> k & 1 ? side : -side) / 2);
+      p[2] -= data.center;
+      [right, up].forEach((way, k) => {
+        // At a distance d the corner is pixels |p way| / (d - p back) from the middle.
+        distance = Math.max(distance, dot(p, back) + pixels * Math.abs(dot(p, way)) / room[k]);
+      });
+    }
+    // The eye is given from the center that it looks at.
+    return back.map((value, k) => distance * value + (k === 2 ? data.center : 0));
   }
 
   // 1, 2 or 5 times a power of ten.
