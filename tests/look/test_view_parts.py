@@ -336,6 +336,10 @@ def test_forces_are_offered_where_they_are_known():
         assert not {"joint forces", "contact forces"} & set(shown.boxes)
     with view(machine, live=True, port=18690) as shown:
         assert {"joint forces", "contact forces"} <= set(shown.boxes)
+    with view(MACHINES["quadcopter"](), live=True, port=18690) as shown:
+        shown.marks.want("joint forces", True)  # nothing holds a body that flies
+        shown._draw(shown.mode.moment())
+        assert shown.marks.scale("joint forces") == "joint forces: none"
 
 
 def test_messages_of_the_view_are_not_held_back_for_smoothness():
