@@ -1,6 +1,7 @@
 """Parts of the live view without a browser: handles, closed joints, meshes, messages."""
 
 import asyncio
+import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -246,6 +247,26 @@ def test_what_a_host_means():
     words = what_host_means("0.0.0.0")
     assert "no password" in words
     assert "everyone" in words
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "words"),
+    [
+        ("192.0.2.1", 18690, "nothing can listen at `192.0.2.1`"),
+        ("no-such-host.invalid", 18690, "nothing can listen at `no-such-host.invalid`"),
+        ("127.0.0.1", 99999, "`port` must be between 1 and 65535, got 99999"),
+        ("127.0.0.1", 0, "`port` must be between 1 and 65535, got 0"),
+    ],
+)
+def test_addresses_where_nothing_can_listen_are_told_at_once(host, port, words):
+    """The server's own thread would fail, and nobody would be told."""
+    with pytest.raises(ViewError, match=words):
+        view(MACHINES["box"](), host=host, port=port)
+
+
+def test_the_next_port_is_taken_where_one_is_in_use():
+    with socket.create_server(("127.0.0.1", 18692)), view(MACHINES["box"](), port=18692) as shown:
+        assert shown.port > 18692
 
 
 def test_wrong_subjects_are_told():
