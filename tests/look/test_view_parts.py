@@ -121,6 +121,7 @@ def test_the_end_of_a_machine_is_no_frame_that_closes_a_loop():
     """The piston of the crane is deeper in its tree than the arm that people would move."""
     assert end_of(MACHINES["crane"]()) == "tip"
     assert end_of(MACHINES["crane-model"]()) == "tip"
+    assert end_of(MACHINES["quadcopter"]()) == "body"  # and no rotor
 
 
 def test_the_end_and_a_good_start_of_an_arm():

@@ -34,7 +34,7 @@ CLOSEST = 1 / 120
 """Least wall time from one picture to the next where somebody does something, s."""
 FIRST_PAGE = (1400.0, 900.0)
 """Width and height of the page that is thought of before one looks on, in pixels."""
-FAR = 20.0
+FAR = 8.0
 """Size of a motion, in sizes of the machine, above which only its beginning is looked at."""
 
 
