@@ -36,7 +36,7 @@ STARTS = (1.0, 2.0)
 def run_from(start, **options):
     """Simulate; the two starts tell an old run from a new one."""
     return simulate(
-        MACHINE, LAW, x0=[start], duration=20.0, dt=1e-3, every=4, progress=False, **options
+        MACHINE, LAW, x0=[start], duration=200.0, dt=1e-3, every=4, progress=False, **options
     )
 
 

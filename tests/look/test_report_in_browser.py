@@ -12,6 +12,8 @@ import pytest
 from browser_pages import FAULTS, LONG, opened
 
 from framefree.gallery.shared.results import run_into
+from framefree.look.report.content import Page, Table
+from framefree.look.report.page import html
 from framefree.look.report.scene import body_poses
 from framefree.simulate import Run
 
@@ -247,4 +249,35 @@ def test_on_paper_pictures_fit_the_page_and_controls_are_gone(browser, folder):
     assert not page.locator(".controls").is_visible()
     assert not page.locator(".modebar").first.is_visible()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    # What a graphics card draws is blank on paper: there is a copy, and it is not blank.
+    colors = page.locator(".scene canvas.paper").evaluate(
+        "e => { const {width, height} = e;"
+        "  const d = e.getContext('2d').getImageData(0, 0, width, height).data;"
+        "  const seen = new Set(); for (let i = 0; i < d.length; i += 4)"
+        "    seen.add(`${d[i]},${d[i + 1]},${d[i + 2]},${d[i + 3]}`); return seen.size; }"
+    )
+    assert colors > 50
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator("canvas.paper").count() == 0
+    page.close()
+
+
+def test_tables_are_not_cut_off_on_paper(browser, tmp_path):
+    words = "A sentence on what a number is, which is longer than its column is wide on paper."
+    row = ("a_rather_long_name_of_a_metric", "7.15765e-08 rad", "1.47031e-08 rad", "-5.687", words)
+    columns = ("", "first-of-the-two", "second-of-the-two", "difference", "meaning")
+    path = tmp_path / "report.html"
+    path.write_text(html(Page("Tables", tables=(Table("What differs", columns, (row,) * 3),))))
+    page = opened(browser, path, 1400)
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 688, "height": 900})
+    card, table, cells = (
+        page.locator(where).evaluate_all("l => l.map((e) => e.getBoundingClientRect().right)")
+        for where in (".card.scroll", ".card.scroll table", ".card.scroll td")
+    )
+    assert max(*table, *cells) <= max(card)
+    inner = page.locator(".card.scroll td").evaluate_all(
+        "l => l.map((e) => e.scrollWidth - e.clientWidth)"
+    )
+    assert max(inner) <= 1
     page.close()

@@ -6,11 +6,19 @@ from framefree.look.view.figures import SignalFigure
 from framefree.simulate.columns import Channel
 
 
+class Plot:
+    """Stands for viser's: its properties may be set, and nothing of it is removed."""
+
+    def __init__(self, data, series, title, scales, aspect):
+        self.data, self.series, self.title, self.scales = data, series, title, scales
+        self.aspect = aspect
+
+
 class Gui:
-    """Stands for viser's: keeps what a figure was last made of."""
+    """Stands for viser's."""
 
     def __init__(self):
-        self.made = []
+        self.plots = []
 
     def add_folder(self, *_, **__):
         return self
@@ -25,23 +33,20 @@ class Gui:
         self.value = initial_value
         return self
 
-    def add_uplot(self, data, series, title, scales, aspect):
-        self.data = data
-        self.made.append((title, [one["label"] for one in series[1:]], scales.get("y")))
-        return self
-
-    def remove(self):
-        pass
+    def add_uplot(self, *args, **options):
+        self.plots.append(Plot(*args, **options))
+        return self.plots[-1]
 
 
 def test_a_figure_of_zeros_shows_what_comes_after():
     gui = Gui()
     figure = SignalFigure(gui, {"e": Channel("signals", "e", (2,), (), ("m", "rad"))}, "e", 1)
-    t = np.linspace(0, 1, 20)
+    t, seen = np.linspace(0, 1, 20), []
     for size in (0.0, 1e-15, 1e-5, 2e-5, 0.3):
         figure.show(t, size * np.stack([t, -t], axis=1))
-    titles, labels, ends = zip(*gui.made, strict=True)
-    assert titles == ("e (m, rad)", "e (m, rad), × 1e-6", "e (m, rad)")
-    assert set(map(tuple, labels)) == {("e[0]", "e[1]")}
-    assert [end is None for end in ends] == [False, True, True]
-    np.testing.assert_allclose(gui.data[1], 0.3 * t)
+        (plot,) = gui.plots  # one that is removed may still be sent data: an error in the page
+        assert [one["label"] for one in plot.series[1:]] == ["e[0]", "e[1]"]
+        seen.append((plot.title, "y" in plot.scales))
+    still, small = ("e (m, rad)", True), ("e (m, rad), × 1e-6", False)
+    assert seen == [still, still, small, small, ("e (m, rad)", False)]
+    np.testing.assert_allclose(plot.data[1], 0.3 * t)

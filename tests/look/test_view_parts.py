@@ -1,6 +1,7 @@
 """Parts of the live view without a browser: handles, closed joints, meshes, messages."""
 
 import asyncio
+import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -120,6 +121,7 @@ def test_the_end_of_a_machine_is_no_frame_that_closes_a_loop():
     """The piston of the crane is deeper in its tree than the arm that people would move."""
     assert end_of(MACHINES["crane"]()) == "tip"
     assert end_of(MACHINES["crane-model"]()) == "tip"
+    assert end_of(MACHINES["quadcopter"]()) == "body"  # and no rotor
 
 
 def test_the_end_and_a_good_start_of_an_arm():
@@ -248,6 +250,26 @@ def test_what_a_host_means():
     assert "everyone" in words
 
 
+@pytest.mark.parametrize(
+    ("host", "port", "words"),
+    [
+        ("192.0.2.1", 18690, "nothing can listen at `192.0.2.1`"),
+        ("no-such-host.invalid", 18690, "nothing can listen at `no-such-host.invalid`"),
+        ("127.0.0.1", 99999, "`port` must be between 1 and 65535, got 99999"),
+        ("127.0.0.1", 0, "`port` must be between 1 and 65535, got 0"),
+    ],
+)
+def test_addresses_where_nothing_can_listen_are_told_at_once(host, port, words):
+    """The server's own thread would fail, and nobody would be told."""
+    with pytest.raises(ViewError, match=words):
+        view(MACHINES["box"](), host=host, port=port)
+
+
+def test_the_next_port_is_taken_where_one_is_in_use():
+    with socket.create_server(("127.0.0.1", 18692)), view(MACHINES["box"](), port=18692) as shown:
+        assert shown.port > 18692
+
+
 def test_wrong_subjects_are_told():
     with pytest.raises(ViewError, match="a machine or a run can be shown, got int"):
         view(3)  # type: ignore[arg-type]
@@ -336,6 +358,10 @@ def test_forces_are_offered_where_they_are_known():
         assert not {"joint forces", "contact forces"} & set(shown.boxes)
     with view(machine, live=True, port=18690) as shown:
         assert {"joint forces", "contact forces"} <= set(shown.boxes)
+    with view(MACHINES["quadcopter"](), live=True, port=18690) as shown:
+        shown.marks.want("joint forces", True)  # nothing holds a body that flies
+        shown._draw(shown.mode.moment())
+        assert shown.marks.scale("joint forces") == "joint forces: none"
 
 
 def test_messages_of_the_view_are_not_held_back_for_smoothness():

@@ -68,8 +68,6 @@ class SignalFigure:
             self._plot.data = tuple(np.asarray(part, float) for part in data)
 
     def _make(self, data: Any, count: int, faint: int, power: int, still: bool) -> None:
-        if self._plot is not None:
-            self._plot.remove()
         channel = self.channel
         names = [_legend(channel, name) for name in channel.entry_names[:count]]
         title = self.menu.value + in_units(channel.units[:count])
@@ -88,14 +86,17 @@ class SignalFigure:
             }
             for name, color in zip(names, cycle(COLORS), strict=False)
         ]
-        with self._folder:
-            self._plot = self.gui.add_uplot(
-                tuple(np.asarray(part, float) for part in data),
-                tuple(series),
-                title=title,
-                scales={"x": {"time": False}, **({"y": STILL} if still else {})},
-                aspect=1.6,
-            )
+        arrays = tuple(np.asarray(part, float) for part in data)
+        scales = {"x": {"time": False}, **({"y": STILL} if still else {})}
+        if self._plot is None:
+            with self._folder:
+                self._plot = self.gui.add_uplot(
+                    arrays, tuple(series), title=title, scales=scales, aspect=1.6
+                )
+            return
+        # One that is removed may still be sent data, which is an error in the page.
+        plot = self._plot
+        plot.series, plot.title, plot.scales, plot.data = tuple(series), title, scales, arrays
 
 
 def power_of(rows: np.ndarray) -> int:

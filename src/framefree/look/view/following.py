@@ -90,7 +90,8 @@ def following(machine: Machine, x0: np.ndarray, frame: str = "") -> Following:
 def end_of(machine: Machine) -> str:
     """Return the frame that is dragged: what is held by loops, or the end of the longest chain.
 
-    Of the frames of that body it is the one that is furthest from the body's joint.
+    Of the frames of that body it is the one that is furthest from the body's joint; of one free
+    body it is the body.
     """
     held = {machine.frame(n).body for loop in machine.loops for n in (loop.frame_a, loop.frame_b)}
     for joint in machine.joints:
@@ -98,6 +99,8 @@ def end_of(machine: Machine) -> str:
             return joint.child
     if not machine.bodies:
         return "world"
+    if len(machine.bodies) == 1 and isinstance(machine.joint_of(0).kind, Free):
+        return machine.bodies[0].name
     depth: list[int] = []
     for parent in machine.parent:
         depth.append(0 if parent < 0 else depth[parent] + 1)

@@ -20,6 +20,8 @@ LONGEST = 0.35
 """Length of the longest arrow, in sizes of the machine."""
 FORGET = 0.995
 """Share of the largest force that is remembered from one picture to the next."""
+NONE = 1e-6
+"""Force that is not shown, N."""
 STEPS = 240
 """Places that a trail has."""
 AXES = ("axis", "axis1", "axis2", "normal")
@@ -79,8 +81,11 @@ class Marks:
 
     def scale(self, kind: str) -> str:
         """Return in words how long an arrow is."""
-        largest = self._largest.get(kind, 0.0)
-        return f"{kind}: {LONGEST * self.reach:.2g} m = {largest:.3g} N" if largest else ""
+        largest = self._largest.get(kind)
+        if largest is None:
+            return ""
+        length = f"{LONGEST * self.reach:.2g} m = {largest:.3g} N"
+        return f"{kind}: {length if largest > NONE else 'none'}"
 
     def forget(self) -> None:
         """Let trails begin anew."""
@@ -144,7 +149,7 @@ class Marks:
         if not len(places):
             return
         largest = float(np.linalg.norm(forces, axis=1).max(initial=0.0))
-        largest = max(largest, FORGET * self._largest.get(kind, 0.0), 1e-9)
+        largest = max(largest, FORGET * self._largest.get(kind, 0.0), NONE)
         self._largest[kind] = largest
         ends = places + forces * (LONGEST * self.reach / largest)
         points = np.stack([places, ends], axis=1).astype(np.float32)

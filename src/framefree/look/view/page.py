@@ -34,7 +34,7 @@ CLOSEST = 1 / 120
 """Least wall time from one picture to the next where somebody does something, s."""
 FIRST_PAGE = (1400.0, 900.0)
 """Width and height of the page that is thought of before one looks on, in pixels."""
-FAR = 20.0
+FAR = 8.0
 """Size of a motion, in sizes of the machine, above which only its beginning is looked at."""
 
 
@@ -111,7 +111,7 @@ class View:
         self.mode, self.machine = mode, mode.machine.numeric
         self.server = server_at(host, port)
         self.host, self.port = host, self.server.get_port()
-        self.url = f"http://{LOOPBACK if host in ('0.0.0.0', '') else host}:{self.port}"
+        self.url = f"http://{LOOPBACK if host in ('0.0.0.0', '') else _in_url(host)}:{self.port}"
         self.poses_of = ShownPoses(self.machine)
         self.poses = self.poses_of(mode.first)
         gui, scene = self.server.gui, self.server.scene
@@ -318,6 +318,11 @@ def note_html(words: str) -> str:
     plain = html.escape(words.replace("**", "").replace("`", ""))
     style = "padding:0.3em 0.8em;font-size:0.85em;white-space:pre-line;overflow-wrap:anywhere"
     return f'<div class="framefree-note" style="{style}">{plain}</div>'
+
+
+def _in_url(host: str) -> str:
+    """Return an address as it stands in a URL: one of IPv6 in brackets."""
+    return f"[{host}]" if ":" in host else host
 
 
 def is_loopback(host: str) -> bool:

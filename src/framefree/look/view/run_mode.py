@@ -99,6 +99,8 @@ class RunMode(ViewMode):
         with self._lock:
             self.now = float(np.clip(time, self.t[0], self.t[-1]))
             self._wall, self._changed = perf_counter(), True
+        if abs(self._time.value - self.now) > 1e-9:
+            self._time.value = self.now
 
     def set_speed(self, speed: float) -> None:
         """Play so many times as fast as the clock."""

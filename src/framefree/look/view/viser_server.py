@@ -5,7 +5,9 @@ Two habits of viser 1.1 are changed, for servers that are made here and for no o
 
 import asyncio
 import contextlib
+import errno
 import io
+import socket
 import time
 from typing import Any
 from weakref import WeakSet
@@ -19,6 +21,7 @@ def server_at(host: str, port: int) -> Any:
         import viser
     except ImportError:
         raise ViewError('the live view needs viser: pip install "framefree[view]"') from None
+    _validate_address(host, port)
     with contextlib.redirect_stdout(io.StringIO()):  # it prints where it is; so do we
         try:
             server = viser.ViserServer(host=host, port=port, verbose=False)
@@ -29,6 +32,29 @@ def server_at(host: str, port: int) -> Any:
     # A page may ask for a public address through the servers of others: not from here.
     server.request_share_url = lambda verbose=True: None  # type: ignore[method-assign]
     return server
+
+
+def _validate_address(host: str, port: int) -> None:
+    """Raise `ViewError` where nothing can listen: viser would wait for its own thread for ever.
+
+    A port that is in use is not refused: the next one is tried then.
+    """
+    if not 0 < port < 65536:
+        raise ViewError(f"`port` must be between 1 and 65535, got {port}")
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(place)
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            why = error.strerror or error
+            raise ViewError(
+                f"nothing can listen at `{host}`, port {port}: {why}; `--host` takes an address of "
+                "this computer, 127.0.0.1 by default"
+            ) from None
 
 
 class ThreadSafeEvent(asyncio.Event):

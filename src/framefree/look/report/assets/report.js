@@ -480,11 +480,26 @@
       const inner = element.querySelector(".plot-container");
       const {width, height} = element._fullLayout;   // as drawn, whatever the width is by now
       const scale = 600 / width;
+      if (element._fullLayout.scene) onPaper(element, printing);
       inner.style.transform = printing ? `scale(${scale})` : "";
       inner.style.transformOrigin = "0 0";
       inner.style.width = printing ? `${width}px` : "";
       element.style.height = printing ? `${scale * height}px` : "";
     }
+  }
+
+  // What a graphics card has drawn is blank on paper: a plain copy of it is not.
+  function onPaper(element, printing) {
+    element.querySelectorAll(".paper").forEach((copy) => copy.remove());
+    if (!printing) return;
+    const {glplot} = element._fullLayout.scene._scene, drawn = glplot.canvas;
+    glplot.redraw();
+    const copy = document.createElement("canvas");
+    copy.className = "paper";
+    [copy.width, copy.height] = [drawn.width, drawn.height];
+    copy.style.cssText = "position:absolute;left:0;top:0;width:100%;height:100%";
+    copy.getContext("2d").drawImage(drawn, 0, 0);
+    drawn.after(copy);
   }
 
   // The library that draws is in the page, compressed: that is two thirds of what it would be.
