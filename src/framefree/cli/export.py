@@ -99,6 +99,7 @@ def _export_scenario(
     from framefree.export.project import SHARED
     from framefree.export.struct_c import check_name
     from framefree.files import check_place
+    from framefree.gallery.shared.results import outcome_of
 
     in_c = PARTS[what][1] if own_name is None else own_name
     check_name(in_c)
@@ -112,8 +113,7 @@ def _export_scenario(
     for own in written:
         check_place(folder / own, guard=True)
     err.print(f"running {scenario.name} ...", style="dim", highlight=False)
-    outcome = scenario.run(progress=None)
-    run = outcome.run_named(key or scenario.judged)
+    run = outcome_of(scenario).run_named(key or scenario.judged)
     if form == "fmu":
         paths = export_fmu(run, what, folder, name=own_name, title=title)
         if compiler() is None:
