@@ -49,6 +49,9 @@ def test_version():
         (("export", "iiwa", "nothing"), "`nothing` is not a quantity of the tree formulation"),
         (("export", "iiwa", "mass", "--formulation", "x"), "there is no formulation `x`"),
         (("export", "iiwa", "mass", "--single"), "`--single` is for law, plant and loop of a"),
+        (("export", "iiwa", "mass", "--name", "2nd"), "`2nd` is no name for functions in C"),
+        (("export", "iiwa", "mass", "--set", "a=1"), "`--set` is for law, plant and loop of a"),
+        (("export", "crane", "law", "--base", "fixed"), "`--base` is for quantities of a machine"),
         (("export", "crane", "law", "--name", "2nd"), "`2nd` is no name for functions in C"),
         (("export", "crane", "law", "--format", "fmu", "--single"), "leave out `--single`"),
         (("export", "crane", "law", "--format", "x"), "`--format` must be one of c, fmu, got `x`"),
@@ -123,6 +126,11 @@ def test_export_writes_c(tmp_path):
     done = framefree_command("export", "iiwa", "mass", "--out", str(tmp_path))
     assert done.returncode == 0
     assert {path.name for path in tmp_path.iterdir()} == {"mass.c", "mass.h"}
+    named = framefree_command(
+        "export", "iiwa", "mass", "--name", "arm", "--out", str(tmp_path / "a")
+    )
+    assert named.returncode == 0
+    assert "void arm(const double *x" in (tmp_path / "a/arm.h").read_text()
 
 
 def test_show_draws(tmp_path):

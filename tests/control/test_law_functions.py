@@ -10,6 +10,7 @@ from framefree.control import (
     Adaptation,
     ComputedTorque,
     ControlError,
+    FunctionLaw,
     IntegralAction,
     LawsTogether,
     LimitedTaskControl,
@@ -215,6 +216,15 @@ def test_laws_in_python_are_refused_by_name():
         Summing().c_source()
 
 
+def test_a_function_of_somebodys_own_is_refused_by_name():
+    """Its fields do not hide what laws have; `step` calls it."""
+    law = FunctionLaw(ROBOT, lambda t, x, v: -x)
+    for made in (law.function, law.kernel, law.c_source, law.jax):
+        with pytest.raises(ControlError, match=r"<lambda> is evaluated in Python.*a `Law`, which"):
+            made()
+    np.testing.assert_array_equal(law.step(0.0, np.ones(3), np.zeros(3)).u, -np.ones(3))
+
+
 def test_memory_is_kept_until_reset():
     law, x, v = LAWS["integral"], np.full(3, 0.2), np.zeros(3)
     law.reset()
@@ -235,7 +245,11 @@ def test_memory_is_kept_until_reset():
         (lambda law: law.function(swing(floating())), "`x` of the law .* must have 3 entries"),
         (lambda law: law.step(0.0, ["a"] * 3, np.zeros(3)), r"`x` must be \(3,\) numbers, got"),
         (lambda law: law.function(3), r"`reference` of the law .* must be a Reference.*got 3"),
+        (lambda law: law.step("now", np.zeros(3), np.zeros(3)), "`t` must be a number, got 'now'"),
+        (lambda law: law.step([0, 1], np.zeros(3), np.zeros(3)), r"`t` must have shape \(\), got"),
         (lambda law: law.kernel(period=-1.0), "`period` must be a positive time in s, got -1"),
+        (lambda law: law.kernel(period="1"), "`period` must be a positive time in s, got '1'"),
+        (lambda law: law.c_source(swing(ROBOT)), "must be text, and the reference comes after it"),
         (lambda law: law.kernel(unknown_force=True), "does not take an estimate of unknown forces"),
     ],
 )

@@ -130,7 +130,7 @@ def test_a_compiler_with_arguments(monkeypatch, tmp_path):
 
 
 def test_names_that_c_cannot_have(tmp_path):
-    for name in ("2nd", "my law", "double", "größe", ""):
+    for name in ("2nd", "my law", "double", "größe", "", 5):
         with pytest.raises(ExportError, match=f"^`{name}` is no name for functions in C"):
             export_c(linear_run(), "law", tmp_path, name=name)
     assert not list(tmp_path.iterdir())
@@ -167,6 +167,18 @@ def test_laws_in_python_and_runs_without_a_law_are_refused(tmp_path):
         export_c(top_run(), "law", tmp_path)
     with pytest.raises(ExportError, match="`what` must be one of law, plant, loop"):
         export_c(top_run(), "plan", tmp_path)
+
+
+def test_what_is_no_run_is_told_in_one_line(tmp_path):
+    for export in (export_c, export_fmu):
+        with pytest.raises(ExportError, match=r"^`run` must be a run that `simulate` has made"):
+            export("quad-loop", "law", tmp_path)
+    with pytest.raises(ExportError, match=r"^`steps` must be a number of steps from 1 on, got 1.5"):
+        export_c(linear_run(), "law", tmp_path, steps=1.5)
+    for versions in (4, (), (3, 1)):
+        with pytest.raises(ExportError, match=r"^`versions` of FMI must be of \(2, 3\), got"):
+            export_fmu(linear_run(), "law", tmp_path, versions=versions)
+    assert not list(tmp_path.iterdir())
 
 
 @needs_gcc

@@ -11,8 +11,9 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 import pytest
-from exported_runs import ROD, Linear, arm_run, cart, linear_run
+from exported_runs import ROD, Linear, arm, arm_run, cart, linear_run
 
+from framefree.control import ComputedTorque
 from framefree.control.law import Command, Law
 from framefree.control.references.frames import Circle
 from framefree.control.tasks import (
@@ -26,6 +27,7 @@ from framefree.control.tasks import (
 from framefree.export import ExportError, export_c
 from framefree.export.compiler import build
 from framefree.geometry import Moments
+from framefree.identify.excitation import FourierMotion
 from framefree.kernel.single_c import in_single
 from framefree.machine import Body, Joint, Machine, Prismatic, Revolute
 from framefree.machine.actuators import motors
@@ -99,6 +101,17 @@ def test_a_law_that_loses_too_much_is_refused_with_its_figure(tmp_path):
     assert float(figures[2]) < 1e-6
     assert not list(tmp_path.iterdir())
     assert export_c(linear_run(), "law", tmp_path, single=True).report.step < 1e-5
+
+
+@needs_gcc
+def test_errors_from_a_motion_for_identification_are_told(tmp_path):
+    """Its samples are named as those of every reference."""
+    machine, law = arm(), ComputedTorque(arm(), stiffness=60.0, damping=16.0)
+    motion = FourierMotion(machine, [0.1, 0.2], [[0.3, 0.2]], [[0.0, 0.0]], period=2.0)
+    run = simulate(machine, law, motion, duration=0.1, dt=2e-3, control_dt=2e-3, progress=False)
+    report = export_c(run, "law", tmp_path, single=True).report
+    assert set(report.loop.double) == set(machine.v_names)
+    assert report.loop.kept
 
 
 @needs_gcc

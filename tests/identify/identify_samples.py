@@ -51,10 +51,10 @@ def record(machine, seed=0, rate=500.0, noise=0.0, delay=0.0, exact=False, **opt
     """A motion that is followed perfectly: forces are those that it takes."""
     path = motion(machine, seed, **options)
     t = np.arange(0.0, path.period, 1 / rate)
-    x, v, a = path.sample(t)
+    x, v, a = path.sample(t).values()
     if exact:
         return Recording(t, x, v, a, Tree(machine).inverse(x, v, a))
-    later = path.sample(t + delay)
+    later = path.sample(t + delay).values()
     force = Tree(machine).inverse(*later)
     rng = np.random.default_rng(1000 + seed)
     return Recording(t, x + noise * rng.normal(size=x.shape), force=force)

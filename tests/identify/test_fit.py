@@ -117,7 +117,7 @@ def test_too_little_excitation_names_what_cannot_be_told():
     machine = two_links()
     path = motion(machine, size=1.0)
     t = np.arange(0.0, 8.0, 0.02)
-    x, v, a = path.sample(t)
+    x, v, a = path.sample(t).values()
     for values in (x, v, a):
         values[:, 1] = 0.0
     data = Recording(t, x, v, a, Tree(machine).inverse(x, v, a))
@@ -151,7 +151,7 @@ def test_a_free_body_is_identified_from_inputs_and_poses():
     designed = excite(machine, [body], duration=6.0, harmonics=5, rounds=20, reach=0.4)
     assert designed.condition < designed.first_condition * 1.001
     t = np.arange(0.0, 6.0, 0.005)
-    x, v, a = designed.reference.sample(t)
+    x, v, a = designed.reference.sample(t).values()
     data = Recording(t, x, force=Tree(machine).inverse(x, v, a))
     known = machine.replace(body, inertia=machine.bodies[0].moments * 1.3)
     found = fit(known, data, [body], cutoff=6.0, delay=False)
@@ -166,7 +166,7 @@ def test_excitation_keeps_its_limits():
     machine = two_links()
     limits = {"reach": 0.7, "speed": 1.1, "acceleration": 4.0}
     designed = excite(machine, UNKNOWN, duration=10.0, rounds=30, **limits)
-    x, v, a = designed.reference.sample(np.linspace(0, 10, 800))
+    x, v, a = designed.reference.sample(np.linspace(0, 10, 800)).values()
     for values, bound in zip((x, v, a), limits.values(), strict=True):
         assert np.abs(values).max() <= 1.02 * bound
     assert np.abs(v[0]).max() < 1e-9
@@ -235,7 +235,7 @@ def test_rotations_are_filtered_on_their_group():
     )
     designed = motion(machine, period=6.0, size=0.3)
     t = np.arange(0, 6, 2e-3)
-    x, v, a = designed.sample(t)
+    x, v, a = designed.sample(t).values()
     low_pass = LowPass(10.0, 2e-3)
     inside = slice(low_pass.margin, len(t) - low_pass.margin)
     for found, expected in zip(smooth_motion(machine, x, low_pass), (x, v, a), strict=True):

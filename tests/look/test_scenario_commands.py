@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -122,6 +123,28 @@ def test_interrupts_are_exit_code_130_and_have_a_report(command):
     assert code == 130
     assert "Interrupted" in errors
     assert "report: runs/swing/report.html" in text
+
+
+def test_an_interrupted_run_is_not_exported(command, tmp_path):
+    """Nor do the scenario's other runs begin."""
+    long = ("--set", "duration=100", "--set", "count=3")
+    code, _, errors = command("export", "swing", "plant", "--set", "stop_at=0.01", *long)
+    assert code == 130
+    assert errors.startswith("running swing ...")
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_export_of_a_run_too_short_for_its_metrics_is_refused(command, swing, monkeypatch):
+    class Late(swing):
+        def run(self, progress=None):
+            made = super().run(progress)
+            times = made.runs["swing-0"].t
+            return replace(made, metrics={"late": times[times > 0.4].max()})
+
+    monkeypatch.setitem(SCENARIOS, "swing", Late)
+    code, _, errors = command("export", "swing", "plant", "--set", "duration=0.1")
+    assert code == 2
+    assert "error: `swing` cannot be evaluated with duration=0.1: zero-size array" in errors
 
 
 def test_plants(command):

@@ -42,7 +42,8 @@ def export(
         typer.Option(help="Of the test-bench; default those of the run, at most 10,000.", min=1),
     ] = None,
     own_name: Annotated[
-        str | None, typer.Option("--name", help="Of the functions in C; default controller, ...")
+        str | None,
+        typer.Option("--name", help="Of the functions in C; default controller, mass, ..."),
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -58,28 +59,41 @@ def export(
     if form not in FORMATS:
         raise FramefreeError(f"`--format` must be one of {', '.join(FORMATS)}, got `{form}`")
     if what in BLOCKS:
+        others: dict[str, Any] = {"--base": base, "--formulation": formulation != "tree"}
+        others |= {"--packages": packages, "--without": without}
+        _refuse(others, f"for quantities of a machine, not for `{what}`")
         target = folder or Path(f"{name}-{what}")
         options = {"key": key, "single": single, "own_name": own_name, "steps": steps}
         _export_scenario(scenario_of(name, settings or [], plant), what, target, form, **options)
         return
     if asked := near(what, BLOCKS):
         raise FramefreeError(f"there is nothing called `{what}` to export; {asked}".rstrip())
-    refused = {"--format fmu": form != "c", "--run": key, "--single": single, "--steps": steps}
-    for option, used in refused.items():
+    others = {"--format fmu": form != "c", "--run": key, "--single": single, "--steps": steps}
+    others |= {"--set": settings, "--plant": plant}
+    _refuse(others, f"for law, plant and loop of a scenario, not for `{what}`")
+    machine = machine_of(name, base, packages, without)
+    _export_quantity(machine, what, formulation, folder or Path(), own_name)
+
+
+def _refuse(options: dict[str, Any], words: str) -> None:
+    """Refuse options that are for something else."""
+    for option, used in options.items():
         if used:
-            raise FramefreeError(
-                f"`{option}` is for law, plant and loop of a scenario, not for `{what}`"
-            )
-    _export_quantity(machine_of(name, base, packages, without), what, formulation, folder or Path())
+            raise FramefreeError(f"`{option}` is {words}")
 
 
-def _export_quantity(machine: Any, quantity: str, formulation: str, folder: Path) -> None:
+def _export_quantity(
+    machine: Any, quantity: str, formulation: str, folder: Path, own_name: str | None
+) -> None:
+    from framefree.export.struct_c import check_name
     from framefree.files import check_place
     from framefree.motion import equations
 
-    check_place(folder / f"{quantity}.c", guard=True)
+    if own_name is not None:
+        check_name(own_name)
+    check_place(folder / f"{own_name or quantity}.c", guard=True)
     eom = equations(machine, formulation)
-    for path in eom.kernel(quantity).c_source().write(folder):
+    for path in eom.kernel(quantity).c_source(own_name).write(folder):
         out.print(f"written: {path}", highlight=False, soft_wrap=True)
 
 
@@ -99,6 +113,7 @@ def _export_scenario(
     from framefree.export.project import SHARED
     from framefree.export.struct_c import check_name
     from framefree.files import check_place
+    from framefree.gallery.shared.results import outcome_of
 
     in_c = PARTS[what][1] if own_name is None else own_name
     check_name(in_c)
@@ -112,8 +127,7 @@ def _export_scenario(
     for own in written:
         check_place(folder / own, guard=True)
     err.print(f"running {scenario.name} ...", style="dim", highlight=False)
-    outcome = scenario.run(progress=None)
-    run = outcome.run_named(key or scenario.judged)
+    run = outcome_of(scenario).run_named(key or scenario.judged)
     if form == "fmu":
         paths = export_fmu(run, what, folder, name=own_name, title=title)
         if compiler() is None:

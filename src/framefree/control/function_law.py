@@ -23,9 +23,9 @@ class FunctionLaw(NumericLaw):
     ----------
     machine : Machine
         Whose state the function gets and whose inputs it gives.
-    function : callable
-        ``u = function(t, x, v)`` with the time t in s and arrays x (nx,) and v (nv,), or
-        ``u = function(t, x, v, reference)`` with a mapping from names of reference signals to
+    rule : callable
+        ``u = rule(t, x, v)`` with the time t in s and arrays x (nx,) and v (nv,), or
+        ``u = rule(t, x, v, reference)`` with a mapping from names of reference signals to
         arrays. It gives the inputs u (nu,), or one number where there is one input.
     needs : tuple of str
         Names of the reference signals that the function reads. `simulate` takes all that the
@@ -33,29 +33,29 @@ class FunctionLaw(NumericLaw):
     """
 
     machine: Machine
-    function: Callable[..., Any]
+    rule: Callable[..., Any]
     needs: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         set_field(self, "needs", tuple(self.needs))
-        if not callable(self.function):
-            raise ControlError(f"`function` must be a function, got {self.function!r}")
+        if not callable(self.rule):
+            raise ControlError(f"`rule` must be a function, got {self.rule!r}")
         if self._arguments not in (3, 4):
             raise ControlError(
                 f"the function `{self.name}` must take (t, x, v) or (t, x, v, reference), it takes "
-                f"{inspect.signature(self.function)}"
+                f"{inspect.signature(self.rule)}"
             )
 
     @property
     def name(self) -> str:
         """What the function is called."""
-        return str(getattr(self.function, "__name__", type(self.function).__name__))
+        return str(getattr(self.rule, "__name__", type(self.rule).__name__))
 
     @property
     def _arguments(self) -> int:
         """How many arguments the function must be given, or 4 where it takes any number."""
         try:
-            parameters = inspect.signature(self.function).parameters.values()
+            parameters = inspect.signature(self.rule).parameters.values()
         except (TypeError, ValueError):  # some functions of C extensions do not tell
             return 4 if self.needs else 3
         if any(p.kind is p.VAR_POSITIONAL for p in parameters):
@@ -80,7 +80,7 @@ class FunctionLaw(NumericLaw):
     ) -> NumericCommand:
         """Return what the function gives."""
         inputs = (t, x, v, reference)[: self._arguments]
-        result = self.function(*inputs)
+        result = self.rule(*inputs)
         try:
             u = np.empty(0) if result is None else np.atleast_1d(np.asarray(result, dtype=float))
         except (TypeError, ValueError):

@@ -213,8 +213,10 @@ class AnyLaw(ABC):
         unknown_force : bool
             Whether to take an estimate of unknown forces, where the law can use one.
         """
+        call = LawCall(reference, signals, unknown_force, period)
+        call.check_period()
         law = self if period is None else self.timed(Timing(float(period)))
-        return law._program(LawCall(reference, signals, unknown_force, period))
+        return law._program(call)
 
     def function(self, reference: "Reference | None" = None, **options: Any) -> ca.Function:
         """Return the law as a `casadi.Function`; see `program` for its arguments.
@@ -245,6 +247,9 @@ class AnyLaw(ABC):
         A whole controller with its estimators, memory and test-bench is made by
         `framefree.export`.
         """
+        if not isinstance(name, str | None):
+            words = "`name` of the function in C must be text, and the reference comes after it"
+            raise ControlError(f"{words}: got {name!r}")
         return self.program(reference, **options).c_source(name)
 
     def jax(self, reference: "Reference | None" = None, **options: Any) -> Callable:

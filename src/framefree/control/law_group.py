@@ -34,7 +34,7 @@ class LawGroup(AnyLaw):
             if not isinstance(law, AnyLaw):
                 raise ControlError(
                     f"LawsTogether takes laws, `{name}` is a {type(law).__name__}; a function is "
-                    "made a law by `FunctionLaw(machine, function)`"
+                    "made a law by `FunctionLaw(machine, rule)`"
                 )
         if not laws:
             raise ControlError("LawsTogether needs laws")

@@ -81,10 +81,15 @@ class LawCall:
     unknown_force: bool = False
     period: float | None = None
 
+    def check_period(self) -> None:
+        """Refuse a period that is no time."""
+        time = np.asarray(1.0 if self.period is None else self.period)
+        if time.shape or time.dtype.kind not in "iuf" or not 0 < time < np.inf:
+            raise ControlError(f"`period` must be a positive time in s, got {self.period!r}")
+
     def check(self, law: Any) -> None:
         """Refuse what the law cannot do."""
-        if self.period is not None and not (np.isfinite(self.period) and self.period > 0):
-            raise ControlError(f"`period` must be a positive time in s, got {self.period}")
+        self.check_period()
         if self.unknown_force and UNKNOWN_FORCE not in law.takes:
             raise ControlError(
                 f"the law {law.name} does not take an estimate of unknown forces: leave out "

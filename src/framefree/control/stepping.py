@@ -54,14 +54,15 @@ class LawStepper:
         """Return the command now."""
         machine = self.law.machine
         state = {"x": _sized(x, (machine.nx,), "x"), "v": _sized(v, (machine.nv,), "v")}
-        self._keep_time(float(t))
+        t = float(_sized(t, (), "t"))
+        self._keep_time(t)
         if self.memory is None:
             self.memory = self._first_memory(state["x"], state["v"], parameters)
         values = machine.parameters.values(parameters)
         if self.kernel is None:
-            made = self._asked(float(t), state, {**signals, **readings}, values)
+            made = self._asked(t, state, {**signals, **readings}, values)
         else:
-            inputs = {"t": float(t), **state, "memory": self.memory, "parameters": values}
+            inputs = {"t": t, **state, "memory": self.memory, "parameters": values}
             inputs["period"] = self.call.period
             inputs |= self._named(signals, readings, unknown_force)
             made = self._evaluated(inputs)
@@ -143,7 +144,8 @@ def _sized(value: Any, shape: tuple[int, ...], name: str) -> np.ndarray:
     try:
         array = np.asarray(value, float)
     except (TypeError, ValueError):
-        raise ControlError(f"`{name}` must be {shape} numbers, got {value!r}") from None
+        expected = f"{shape} numbers" if shape else "a number"
+        raise ControlError(f"`{name}` must be {expected}, got {value!r}") from None
     if array.shape != shape:
         raise ControlError(f"`{name}` must have shape {shape}, got {array.shape}")
     return array

@@ -41,8 +41,10 @@ class ExportedPart:
         kind, usual = PARTS[what]
         name = usual if name is None else name
         check_name(name)
-        if steps is not None and steps < 1:
+        if steps is not None and (not isinstance(steps, int | np.integer) or steps < 1):
             raise ExportError(f"`steps` must be a number of steps from 1 on, got {steps}")
+        if not isinstance(run, Run):
+            raise ExportError(f"`run` must be a run that `simulate` has made, got {run!r}")
         self.run, self.what = run, what
         self.recorded = RecordedLoop(run)
         self.made: Any = kind(self.recorded, name)

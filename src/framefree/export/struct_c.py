@@ -270,7 +270,7 @@ class BlockInC:
 
 def check_name(name: str) -> None:
     """Refuse a name that functions in C cannot have."""
-    if identifier(name, set()) != name:
+    if not isinstance(name, str) or identifier(name, set()) != name:
         raise ExportError(
             f"`{name}` is no name for functions in C: it must consist of letters, digits and "
             "underscores, begin with a letter, and be no word that C or <math.h> keeps"

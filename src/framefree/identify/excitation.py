@@ -65,11 +65,6 @@ class FourierMotion(JointReference):
                           ca.DM(self.cosines), t)  # fmt: skip
         return ca.Function("fourier", [t], list(outputs))
 
-    def sample(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return x, v and a (n, ...) at times (n,)."""
-        x, v, a = self.function.map(len(t))(np.asarray(t, float)[None, :])
-        return x.full().T, v.full().T, a.full().T
-
 
 def _motion(
     machine: Machine, middle: np.ndarray, period: float, sines: Matrix, cosines: Matrix, t: Matrix

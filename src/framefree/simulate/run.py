@@ -194,7 +194,7 @@ class Run:
 @dataclass
 class _Watch:
     watcher: Callable[[Run, RunPlace | None], object]
-    folder: Path
+    folder: Path | None
     count: int = 0
 
 
@@ -202,11 +202,14 @@ _watch: ContextVar[_Watch | None] = ContextVar("watch", default=None)
 
 
 @contextmanager
-def watching(watcher: Callable[[Run, RunPlace | None], object], folder: Path) -> Iterator[None]:
-    """Have every run written to a folder as it goes, and handed to a function when it has ended.
+def watching(
+    watcher: Callable[[Run, RunPlace | None], object], folder: Path | None
+) -> Iterator[None]:
+    """Have every run handed to a function when it has ended, and written to a folder as it goes.
 
     Whoever starts a scenario of several runs thus has those that were made when a later one breaks
-    off; what the function raises ends the scenario. It gets the run, and where it was written.
+    off; what the function raises ends the scenario. It gets the run, and where it was written:
+    None without a folder.
     """
     token = _watch.set(_Watch(watcher, folder))
     try:
@@ -218,7 +221,7 @@ def watching(watcher: Callable[[Run, RunPlace | None], object], folder: Path) ->
 def next_place() -> RunPlace | None:
     """Return where whoever is watching wants the next run, if somebody is."""
     watch = _watch.get()
-    if watch is None:
+    if watch is None or watch.folder is None:
         return None
     watch.count += 1
     return RunPlace(watch.folder, f"{RECORDED}{watch.count - 1}")

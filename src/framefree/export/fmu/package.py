@@ -8,9 +8,11 @@ import sys
 import tempfile
 import zipfile
 from pathlib import Path
+from typing import Any
 
 from framefree.export.block import StepBlock
 from framefree.export.compiler import build, compiler
+from framefree.export.errors import ExportError
 from framefree.export.exporting import ExportedPart
 from framefree.export.fmu.description import FmuModel, build_description, description
 from framefree.export.fmu.interface_2 import functions_2
@@ -23,6 +25,7 @@ from framefree.simulate import Run
 
 FLAGS = ("-std=c99", "-O2", "-fPIC", "-shared", "-fvisibility=hidden")
 ENDINGS = {"linux": "so", "darwin": "dylib", "win32": "dll"}
+VERSIONS = (2, 3)
 DESCRIPTION = "modelDescription.xml"
 STAMP = (1980, 1, 1, 0, 0, 0)
 """Time of all files of an archive, so that equal content makes equal archives."""
@@ -55,6 +58,7 @@ def export_fmu(
     versions : tuple of int
         Of the standard.
     """
+    versions = checked_versions(versions)
     check_place(Path(folder, f"{what}.fmu"))
     part = ExportedPart(run, what, name, steps=1)
     title = title or "-".join([*part.recorded.name.split(), what])
@@ -65,6 +69,14 @@ def export_fmu(
         ending = ".fmu" if version == 3 else f"-fmi{version}.fmu"
         contents[Path(folder, own + ending)] = fmu_bytes(part.block, title, duration, version)
     return write_files(contents, guard=True)
+
+
+def checked_versions(versions: Any) -> tuple[int, ...]:
+    """Return the versions of the standard; refuse others than 2 and 3."""
+    given = versions if isinstance(versions, tuple | list) else (versions,)
+    if not given or any(one not in VERSIONS for one in given):
+        raise ExportError(f"`versions` of FMI must be of {VERSIONS}, got {versions!r}")
+    return tuple(int(one) for one in given)
 
 
 def fmu_bytes(block: StepBlock, title: str, duration: float, version: int) -> bytes:

@@ -24,6 +24,8 @@ from framefree.simulate.run import watching
 
 Recorded = list[tuple[Run, RunPlace | None]]
 """Runs in the order in which they ended, and where they were written."""
+UNEVALUATED = (ArithmeticError, LookupError, ValueError)
+"""What metrics raise where there is nothing to evaluate."""
 
 
 @dataclass(frozen=True)
@@ -114,11 +116,8 @@ def _run(scenario: Scenario, place: ResultFolder, progress: bool | None) -> Resu
         if error.run is None:
             raise
         trouble = str(error)
-    except (ArithmeticError, LookupError, ValueError) as error:
-        changed = _changed(scenario)
-        if not changed:
-            raise
-        trouble = f"`{scenario.name}` cannot be evaluated with {changed}: {error}"
+    except UNEVALUATED as error:
+        trouble = _cannot_evaluate(scenario, error)
         if not seen:
             raise FramefreeError(trouble) from error
     seconds = round(monotonic() - begin, 6)
@@ -167,12 +166,36 @@ def _name_runs(folder: Path, runs: Mapping[str, Run], seen: Recorded) -> None:
         at.clear()
 
 
-def _changed(scenario: Scenario) -> str:
-    """Return the settings that are not the scenario's own, in words."""
+def outcome_of(scenario: Scenario, progress: bool | None = None) -> Outcome:
+    """Run a scenario for the sake of its runs; nothing is written.
+
+    Ctrl-C ends it, since a run that was interrupted must not be taken for a whole one. Settings
+    with which it cannot be evaluated are refused.
+    """
+
+    def keep(run: Run, at: RunPlace | None) -> None:
+        if run.status == "interrupted":
+            raise KeyboardInterrupt
+
+    try:
+        with watching(keep, None):
+            return scenario.run(progress)
+    except UNEVALUATED as error:
+        raise FramefreeError(_cannot_evaluate(scenario, error)) from error
+
+
+def _cannot_evaluate(scenario: Scenario, error: Exception) -> str:
+    """Return in words that settings do not suit a scenario; raise the error where it has its own.
+
+    A run that is too short, for instance, has no times that a metric looks at.
+    """
     settings = {f.name: (getattr(scenario, f.name), f.default) for f in fields(scenario)}
-    return ", ".join(
+    changed = ", ".join(
         f"{name}={value}" for name, (value, usual) in settings.items() if value != usual
     )
+    if not changed:
+        raise error
+    return f"`{scenario.name}` cannot be evaluated with {changed}: {error}"
 
 
 def metrics_of(scenario: Scenario, outcome: Outcome | None, seconds: float) -> dict[str, Any]:

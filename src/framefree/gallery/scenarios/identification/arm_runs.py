@@ -47,13 +47,13 @@ def run_arm(
 ) -> Run:  # fmt: skip
     """Return a run in which computed torque with the data sheet's model follows a motion."""
     law = ComputedTorque(data_sheet_arm(), stiffness=15.0**2, damping=2 * 15.0)
-    x, v, _ = motion.sample(np.zeros(1))
+    start = motion.sample(0.0)
     return simulate(
         plant,
         law,
         motion,
-        x[0],
-        v[0],
+        start["x"],
+        start["v"],
         duration=duration,
         dt=PERIOD,
         control_dt=PERIOD,

@@ -141,7 +141,7 @@ def _random_motion(machine: Machine, seed: int) -> FourierMotion:
 def _exact_error(plant: Machine, known: Machine, motion: FourierMotion) -> float:
     """Return the relative error of forces on other states after a fit to exact x, v and a."""
     t = np.arange(0.0, motion.period, 0.02)
-    x, v, a = motion.sample(t)
+    x, v, a = motion.sample(t).values()
     inverse = Tree(plant).inverse
     exact = fit(known, Recording(t, x, v, a, inverse(x, v, a)), delay=False)
     rng = np.random.default_rng(3)
