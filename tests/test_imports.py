@@ -37,6 +37,7 @@ OWN = {
     ("simulate/run.py", "framefree.look.report"): "run.report() leads to the looking side",
     ("simulate/run.py", "framefree.look.view"): "run.view() likewise",
     ("machine/machine.py", "framefree.look.view"): "machine.show() likewise",
+    ("machine/machine.py", "framefree.machine"): "tunable numbers, which most machines lack",
     ("machine/machine.py", "framefree.motion.forward_kinematics"): "a convenience of machines",
     ("machine/machine.py", "framefree.machine.formats.write_mjcf"): "0.05 s, for writing only",
     ("machine/machine.py", "framefree.machine.formats.write_urdf"): "0.05 s, for writing only",

@@ -27,14 +27,18 @@ def lazy(module: str, places: Mapping[str, str]) -> Callable[[str], Any]:
             names = getattr(sys.modules[module], "__all__", places)
             question = "" if name.startswith("_") else hint(name, names)
             raise AttributeError(f"module {module!r} has no attribute {name!r}{question}")
-        path, _, inside = places[name].partition(":")
-        value = import_module(path)
-        if inside:
-            value = getattr(value, inside)
+        value = resolved(places[name])
         setattr(sys.modules[module], name, value)
         return value
 
     return load
+
+
+def resolved(place: str) -> Any:
+    """Return what is at "package.module" or "package.module:name"."""
+    path, _, inside = place.partition(":")
+    module = import_module(path)
+    return getattr(module, inside) if inside else module
 
 
 def make_callable(module: str, function: Callable[..., Any]) -> None:

@@ -5,9 +5,15 @@ the same kind; `batch` has the same functions for NumPy arrays of many. Conventi
 `docs/conventions.md`.
 """
 
-from framefree.geometry import attitude, batch, euler, operators, quaternion, se3, so3
+from typing import TYPE_CHECKING
+
+from framefree.geometry import batch, operators, quaternion, se3, so3
 from framefree.geometry.arrays import GeometryError
 from framefree.geometry.moments import Moments, MomentsError
+from framefree.lazy import lazy
+
+if TYPE_CHECKING:
+    from framefree.geometry import attitude, euler
 
 __all__ = [
     "GeometryError",
@@ -21,3 +27,5 @@ __all__ = [
     "se3",
     "so3",
 ]
+
+__getattr__ = lazy(__name__, {name: f"framefree.geometry.{name}" for name in ("attitude", "euler")})

@@ -1,5 +1,8 @@
 """Describe a machine: its bodies, joints and forces, and how it is read, edited and written."""
 
+from typing import TYPE_CHECKING
+
+from framefree.lazy import lazy
 from framefree.machine.actuators import (
     Activation,
     Actuator,
@@ -22,17 +25,13 @@ from framefree.machine.actuators import (
 )
 from framefree.machine.body import WORLD, Body
 from framefree.machine.collision import CollisionShape
-from framefree.machine.contact import Contact
-from framefree.machine.contact_shape import ContactShape
 from framefree.machine.coupling import Coupling, Linear, Polynomial
 from framefree.machine.damper import Damper
 from framefree.machine.flow import Flow
 from framefree.machine.fluid import Fluid
 from framefree.machine.frame import Frame
 from framefree.machine.immersed import Immersed, ImmersedBox, ImmersedEllipsoid
-from framefree.machine.interaction import Interaction
 from framefree.machine.joint import Joint
-from framefree.machine.joint_stop import JointStop, Stops
 from framefree.machine.joints import (
     Continuous,
     Custom,
@@ -49,17 +48,24 @@ from framefree.machine.joints import (
     Universal,
 )
 from framefree.machine.keyframe import Keyframe
+from framefree.machine.later import PLACES
 from framefree.machine.loop import Loop
 from framefree.machine.machine import Machine
 from framefree.machine.pair_force import PairForce
-from framefree.machine.point_spring import PointSpring
 from framefree.machine.problems import MachineError, Problems, StateError
-from framefree.machine.sea import FloatingHull, Waves
 from framefree.machine.shape import Shape
-from framefree.machine.spatial_tendon import Pulley, SpatialTendon, Wrap
 from framefree.machine.spring import ConstantForce, EulerSpring, Spring
 from framefree.machine.tendon import JointTendon, Tendon
-from framefree.machine.wind import Gusts, WindDrag
+
+if TYPE_CHECKING:
+    from framefree.machine.contact import Contact
+    from framefree.machine.contact_shape import ContactShape
+    from framefree.machine.interaction import Interaction
+    from framefree.machine.joint_stop import JointStop, Stops
+    from framefree.machine.point_spring import PointSpring
+    from framefree.machine.sea import FloatingHull, Waves
+    from framefree.machine.spatial_tendon import Pulley, SpatialTendon, Wrap
+    from framefree.machine.wind import Gusts, WindDrag
 
 __all__ = [
     "WORLD",
@@ -134,3 +140,5 @@ __all__ = [
     "Wrench",
     "motors",
 ]
+
+__getattr__ = lazy(__name__, PLACES)

@@ -8,7 +8,7 @@ from typing import Any
 import casadi
 import numpy as np
 
-from framefree.machine import edit, state, tunable
+from framefree.machine import edit, state
 from framefree.machine.body import WORLD
 from framefree.machine.description import Description
 from framefree.machine.joint import Joint
@@ -181,7 +181,7 @@ class Machine(Description):
         machine = self
         if "length" in changes and name in self._lengthy:
             path, length = f"{name}.length", changes.pop("length")
-            machine = self._edited(lambda m: tunable.set_values(m, {path: length}))
+            machine = self._edited(lambda m: _tunable().set_values(m, {path: length}))
         return machine._edited(lambda m: edit.changed(m, name, changes)) if changes else machine
 
     def attach(self, *parts: Any) -> "Machine":
@@ -234,7 +234,7 @@ class Machine(Description):
             return self
         tree = replace(self, loops=(), couplings=())
         if len(self.parameters):
-            set_field(tree, "parameters", self.parameters.only(tunable.of_tree(self)))
+            set_field(tree, "parameters", self.parameters.only(_tunable().of_tree(self)))
             set_field(tree, "_numeric_form", self.numeric.tree)
         return tree
 
@@ -272,9 +272,9 @@ class Machine(Description):
         names = tuple(dict.fromkeys((*self.parameters.names, *paths)))
         if not names:
             return base
-        parameters = tunable.parameters(base, names)
+        parameters = _tunable().parameters(base, names)
         symbols = dict(zip(names, casadi.vertsplit(parameters.symbols), strict=True))
-        machine = replace(base, **tunable.set_values(base, symbols))
+        machine = replace(base, **_tunable().set_values(base, symbols))
         set_field(machine, "parameters", parameters)
         set_field(machine, "_numeric_form", base)
         return machine
@@ -284,8 +284,8 @@ class Machine(Description):
     ) -> "Machine":
         """Return the machine in numbers, with these values of its parameters or their defaults."""
         base, vector = self.numeric, self.parameters.values(values)
-        settings = tunable.changed(self, vector.tolist())
-        return replace(base, **tunable.set_values(base, settings)) if settings else base
+        settings = _tunable().changed(self, vector.tolist())
+        return replace(base, **_tunable().set_values(base, settings)) if settings else base
 
     def _edited(self, fields_of: Callable[["Machine"], dict[str, Any]]) -> "Machine":
         """Edit the numbers, then make tunable again what was."""
@@ -389,3 +389,10 @@ class Machine(Description):
 def _restored(items: dict[str, Any], paths: tuple[str, ...]) -> Machine:
     """Return a machine from its fields; for pickle."""
     return Machine(**items).tunable(*paths)
+
+
+def _tunable():
+    """Return the module on tunable numbers, which most machines do not have."""
+    from framefree.machine import tunable
+
+    return tunable

@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 
 from framefree.geometry.moments import Moments
+from framefree.lazy import resolved
 from framefree.machine import actuators, joints
 from framefree.machine.body import Body
 from framefree.machine.collision import CollisionExclusion, CollisionShape, CollisionSolver
-from framefree.machine.contact import Contact
-from framefree.machine.contact_shape import ContactShape
 from framefree.machine.coupling import Coupling, Linear, Polynomial
 from framefree.machine.damper import Damper
 from framefree.machine.flow import Flow
@@ -18,19 +17,15 @@ from framefree.machine.fluid import Fluid
 from framefree.machine.frame import Frame
 from framefree.machine.immersed import Immersed, ImmersedBox, ImmersedEllipsoid
 from framefree.machine.joint import Joint
-from framefree.machine.joint_stop import JointStop
 from framefree.machine.keyframe import Keyframe
+from framefree.machine.later import PLACES
 from framefree.machine.loop import Loop
 from framefree.machine.part import Part
-from framefree.machine.point_spring import PointSpring
 from framefree.machine.problems import MachineError
-from framefree.machine.sea import FloatingHull, Waves
 from framefree.machine.shape import Shape
-from framefree.machine.spatial_tendon import Pulley, SpatialTendon, Wrap
 from framefree.machine.spring import ConstantForce, EulerSpring, Spring
 from framefree.machine.tendon import JointTendon
 from framefree.machine.tree import unknown
-from framefree.machine.wind import Gusts, WindDrag
 
 VERSION = 1
 _KINDS = [getattr(joints, name) for name in joints.__all__ if name not in ("JointKind", "Custom")]
@@ -53,37 +48,33 @@ _OTHERS = [
     CollisionShape,
     CollisionSolver,
     ConstantForce,
-    Contact,
-    ContactShape,
     Coupling,
     Damper,
     EulerSpring,
-    FloatingHull,
     Flow,
     Fluid,
     Frame,
-    Gusts,
     Immersed,
     ImmersedBox,
     ImmersedEllipsoid,
     Joint,
-    JointStop,
     JointTendon,
     Keyframe,
     Linear,
     Loop,
     Moments,
-    PointSpring,
     Polynomial,
-    Pulley,
     Shape,
-    SpatialTendon,
     Spring,
-    Waves,
-    WindDrag,
-    Wrap,
 ]
 _TYPES = {kind.__name__: kind for kind in (*_KINDS, *_ACTUATORS, *_OTHERS)}
+_LATER = {name: PLACES[name] for name in PLACES if name not in ("Interaction", "Stops")}
+_NAMES = {*_TYPES, *_LATER}
+
+
+def _type(name: str) -> type:
+    """Return the kind of part of a name in `_NAMES`."""
+    return _TYPES[name] if name in _TYPES else resolved(PLACES[name])
 
 
 def encoded(value: Any, where: str = "machine") -> Any:
@@ -102,10 +93,10 @@ def encoded(value: Any, where: str = "machine") -> Any:
         return [encoded(item, where) for item in value.tolist()]
     if isinstance(value, tuple | list):
         return [encoded(item, where) for item in value]
-    if isinstance(value, Part | Moments) and type(value).__name__ in _TYPES:
+    if isinstance(value, Part | Moments) and type(value).__name__ in _NAMES:
         own = getattr(value, "name", "")
         place = f"{where}, {type(value).__name__} `{own}`" if own else where
-        names = [f.name for f in fields(_TYPES[type(value).__name__]) if f.init]
+        names = [f.name for f in fields(_type(type(value).__name__)) if f.init]
         items = {name: encoded(getattr(value, name), place) for name in names}
         return {"type": type(value).__name__, **items}
     raise MachineError(
@@ -123,13 +114,13 @@ def decoded(value: Any) -> Any:
         return value
     items = dict(value)
     kind = items.pop("type", None)
-    if kind not in _TYPES:
-        raise MachineError(unknown("the type of part", str(kind), _TYPES))
-    known = {f.name for f in fields(_TYPES[kind]) if f.init}
+    if kind not in _NAMES:
+        raise MachineError(unknown("the type of part", str(kind), sorted(_NAMES)))
+    known = {f.name for f in fields(_type(kind)) if f.init}
     for name in items:
         if name not in known:
             raise MachineError(unknown(f"{kind}: field", name, known))
     try:
-        return _TYPES[kind](**{name: decoded(item) for name, item in items.items()})
+        return _type(kind)(**{name: decoded(item) for name, item in items.items()})
     except (TypeError, ValueError) as error:
         raise MachineError(f"{kind}: {error}") from None
