@@ -50,3 +50,18 @@ def test_a_figure_of_zeros_shows_what_comes_after():
     still, small = ("e (m, rad)", True), ("e (m, rad), × 1e-6", False)
     assert seen == [still, still, small, small, ("e (m, rad)", False)]
     np.testing.assert_allclose(plot.data[1], 0.3 * t)
+
+
+def test_curves_times_the_power_in_the_title_are_the_values():
+    gui = Gui()
+    figure = SignalFigure(gui, {"e": Channel("signals", "e", (2,), (), ("m", "m"))}, "e", 1)
+    t = np.linspace(0, 1, 20)
+    rows = 2e-5 * np.stack([t, -t], axis=1)
+    figure.show(t, rows, now=0.5)
+    (plot,) = gui.plots
+    assert plot.title == "e (m), × 1e-6"
+    _, *faint, first, second = plot.data
+    np.testing.assert_allclose(1e-6 * np.stack(faint, axis=1), rows)
+    shown = 1e-6 * np.stack([first, second], axis=1)
+    np.testing.assert_allclose(shown[t <= 0.5], rows[t <= 0.5])
+    assert np.isnan(shown[t > 0.5]).all()
